@@ -29,6 +29,18 @@ def common_suffix_length(one: Sequence[Any], other: Sequence[Any], limit: int) -
     return low
 
 
+def common_ends(*pairs: tuple[Sequence[Any], Sequence[Any]]) -> tuple[int, int]:
+    """How many items a sequence and its successor share at the beginning and, of the rest, at the end.
+
+    Several pairs are parallel sequences: a place counts if it is equal in all of them.
+    """
+    head = min(common_prefix_length(one, other) for one, other in pairs)
+    tail = min(len(part) for pair in pairs for part in pair) - head
+    for one, other in pairs:
+        tail = common_suffix_length(one, other, tail)
+    return head, tail
+
+
 def longest_increasing_subsequence(values: Sequence[Any]) -> list[int]:
     """The indices of a longest strictly increasing subsequence (patience sorting)."""
     tails: list[Any] = []  # the lowest value in which a subsequence of each length can end, and its index

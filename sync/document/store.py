@@ -14,8 +14,9 @@ from sync.db.schema import accounts, captured, events, written
 from sync.document.markdown.model import Snapshot, Version
 from sync.document.version_delta import VersionDelta, base_digest, decode_whole, encode_whole, same_encoding
 from sync.log.envelope import event_of_row
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.model import AppendResult, Event
-from sync.sequences import common_prefix_length, common_suffix_length
+from sync.sequences import common_ends
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
@@ -201,12 +202,7 @@ def erase_from_versions(
 
 def _removed_lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
     """Entry id and text of the lines of `before` that `after` lacks."""
-    head = min(
-        common_prefix_length(before.ids, after.ids),
-        common_prefix_length(before.document.entries, after.document.entries),
-    )
-    tail = common_suffix_length(before.ids, after.ids, min(len(before.ids), len(after.ids)) - head)
-    tail = common_suffix_length(before.document.entries, after.document.entries, tail)
+    head, tail = common_ends((before.ids, after.ids), (before.document.entries, after.document.entries))
     was, stays = (
         [(name, block.text) for name, block in zip(one.ids[head:end], one.document.entries[head:end], strict=True)]
         for one, end in ((before, len(before.ids) - tail), (after, len(after.ids) - tail))
@@ -222,12 +218,13 @@ def save_unredacted(
 
     If the event has another text than the redacted one, the capture policy decided so, and that text stays.
     """
-    event = recorded[0].event
+    event = recorded[0].event if recorded and not recorded[0].duplicate else None
+    if event is None or event.type != EXCHANGE_RECORDED or original == redacted:
+        return
+    said = event.payload
     sides = zip(("question", "answer"), redacted, original, strict=True)
-    originals = {side: raw if event.payload.get(side) == clean else None for side, clean, raw in sides}
-    if not recorded[0].duplicate and original != redacted:
-        kept = {side: event.payload.get(side, "") if raw is None else raw for side, raw in originals.items()}
-        connection.execute(insert(captured).values(event_id=event.event_id, **kept))
+    kept = {side: raw if said.get(side) == clean else said.get(side, "") for side, clean, raw in sides}
+    connection.execute(insert(captured).values(event_id=event.event_id, **kept))
 
 
 def unredacted(connection: Transaction, exchanges: Sequence[Event]) -> list[Event]:

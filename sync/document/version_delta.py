@@ -15,7 +15,7 @@ import msgspec
 
 from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.markdown.parse import parse_stored, parse_text, reparse_range
-from sync.sequences import common_prefix_length, common_suffix_length
+from sync.sequences import common_ends
 
 MAX_DELTAS_PER_BASE: Final = 32  # then a version is stored whole again
 MAX_NEW_SHARE: Final = 0.25  # of a document; a version with more new text is stored whole
@@ -68,8 +68,7 @@ class VersionDelta:
             before.document, now.document
         ):  # from the end, so that earlier indices stay valid
             blocks = _replace_items(blocks, low, high, [block.raw for block in new])
-        head = common_prefix_length(before.ids, now.ids)
-        tail = common_suffix_length(before.ids, now.ids, min(len(before.ids), len(now.ids)) - head)
+        head, tail = common_ends((before.ids, now.ids))
         ids = _replace_items(self.id_parts, head, len(before.ids) - tail, now.ids[head : len(now.ids) - tail])
         own = sum(len(part) for part in (*blocks, *ids) if isinstance(part, str))
         if self.number >= MAX_DELTAS_PER_BASE or own > MAX_NEW_CHARACTERS or _exceeds_share(own, now.document):
@@ -139,8 +138,7 @@ def _changed_ranges(before: MemoryDocument, now: MemoryDocument) -> Iterator[tup
         (was, is_now, before.blocks[was:], now.blocks[is_now:]),
         (0, 0, before.blocks[:was], now.blocks[:is_now]),
     ):
-        head = common_prefix_length(old, new)
-        tail = common_suffix_length(old, new, min(len(old), len(new)) - head)
+        head, tail = common_ends((old, new))
         if head < max(len(old), len(new)) - tail:
             yield low + head, low + len(old) - tail, now.blocks[start + head : start + len(new) - tail]
 

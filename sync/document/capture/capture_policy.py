@@ -6,7 +6,6 @@ at the same moment do not see each other, and both lines stay.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ from sync.log import store as log_store
 from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, Origin
-from sync.sequences import common_prefix_length, common_suffix_length
+from sync.sequences import common_ends
 from sync.settings.sections import RecordSettings
 
 RECALLED_ANSWER_TEXT: Final = "（与已有记忆相同）"  # in place of an answer that only repeats the memory
@@ -73,7 +72,10 @@ class CapturePolicy:
         self._refresh_index(connection)
         fields: dict[str, Any] = {}
         if new := [one for one in stated if not self._is_known_preference(connection, one)]:
-            fields["preferences"] = [_preference_payload(one) for one in new]
+            fields["preferences"] = [
+                {"entry_id": one.entry_id, "section": list(one.section), "text": one.text, "origin": str(Origin.USER)}
+                for one in new
+            ]
         if self._options.deduplicate:
             fields |= self._repeat_fields(connection, exchange, redacted)
         return fields
@@ -152,28 +154,20 @@ class DocumentIndex:
     def update(self, snapshot: Snapshot) -> None:
         """Index this snapshot in place of the one before."""
         ids, entries = snapshot.ids, snapshot.document.entries
-        head = min(common_prefix_length(self._ids, ids), common_prefix_length(self._entries, entries))
-        tail = common_suffix_length(self._ids, ids, min(len(self._ids), len(ids)) - head)
-        tail = common_suffix_length(self._entries, entries, tail)
+        head, tail = common_ends((self._ids, ids), (self._entries, entries))
         for at in range(head, len(self._ids) - tail):
-            self._remove(self._ids[at], self._entries[at])
+            self._change(self._ids[at], self._entries[at], add=False)
         for at in range(head, len(ids) - tail):
-            self._add(ids[at], entries[at])
+            self._change(ids[at], entries[at], add=True)
         self._ids, self._entries = ids, entries
 
-    def _add(self, entry_id: str, block: Block) -> None:
-        self.lines.add(block.raw)
+    def _change(self, entry_id: str, block: Block, *, add: bool) -> None:
+        """Add a line to the index, or remove it."""
+        (self.lines.add if add else self.lines.remove)(block.raw)
         if (words := _question_key(entry_id, block)) is not None:
-            self._questions.add(words, entry_id)
+            (self._questions.add if add else self._questions.remove)(words, entry_id)
         if block.section[:1] == (PREFERENCES,):
-            self._preference_counts[core_words(block.text)] += 1
-
-    def _remove(self, entry_id: str, block: Block) -> None:
-        self.lines.remove(block.raw)
-        if (words := _question_key(entry_id, block)) is not None:
-            self._questions.remove(words, entry_id)
-        if block.section[:1] == (PREFERENCES,):
-            self._preference_counts[core_words(block.text)] -= 1
+            self._preference_counts[core_words(block.text)] += 1 if add else -1
 
 
 def _question_key(entry_id: str, block: Block) -> str | None:
@@ -194,15 +188,6 @@ def _is_repeat(event: Event, exchange: ExchangeInput, redacted: RedactedExchange
         if summary.endswith(ELLIPSIS) and event.payload.get(f"{name}_length") != len(whole):
             return False
     return True
-
-
-def _preference_payload(stated: StatedPreference) -> Mapping[str, Any]:
-    return {
-        "entry_id": stated.entry_id,
-        "section": list(stated.section),
-        "text": stated.text,
-        "origin": str(Origin.USER),
-    }
 
 
 def _recorded_decisions(event: Event) -> dict[str, Any]:

@@ -9,13 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final
 
-from sync.document.markdown.block_editor import BlockEditor
-from sync.document.markdown.edits import edit_entry, insert_entry
-from sync.document.markdown.entry_ids import derived_entry_id
+from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
+from sync.document.markdown.entry_ids import derived_entry_id, text_hash
 from sync.document.markdown.model import Entry, Section, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
@@ -86,8 +84,7 @@ def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], 
 def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Snapshot, list[dict[str, Any]]]:
     """The document with a line for each of these days, and the payloads of the `day_folded` events."""
     payloads: list[dict[str, Any]] = []
-    gone = {entry.entry_id for day in days for entry in day.entries}
-    snapshot = _remove_entries(snapshot, gone)
+    snapshot = remove_entries(snapshot, {entry.entry_id for day in days for entry in day.entries})
     for day in days:
         entry_id = day_line_id(day.day)
         there = entry_id in snapshot.ids
@@ -97,7 +94,7 @@ def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Sn
             snapshot = edit_entry(snapshot, entry_id, text)
         else:
             snapshot = insert_entry(snapshot, Entry(entry_id, text, EARLIER_SECTION), None)
-        named = [{"id": entry.entry_id, "hash": _text_hash(entry.text)} for entry in day.entries]
+        named = [{"id": entry.entry_id, "hash": text_hash(entry.text)} for entry in day.entries]
         payload = {"day": day.day.isoformat(), "entry_id": entry_id, "section": list(EARLIER_SECTION), "text": text}
         payloads.append({**payload, "entries": named} | ({} if base is None else {"base": base}))
     return snapshot, payloads
@@ -136,15 +133,3 @@ def _summarise_topics(questions: Iterable[str]) -> str:
         summarize(split_repeat_count(text)[0].removeprefix(QUESTION_PREFIX), MAX_TOPIC_LENGTH) for text in questions
     )
     return "；".join(list(filter(None, named))[:MAX_TOPICS])
-
-
-def _remove_entries(snapshot: Snapshot, entry_ids: set[str]) -> Snapshot:
-    draft = BlockEditor(snapshot)
-    for at in range(len(draft.cells) - 1, -1, -1):  # from the end: a heading before an entry may go with it
-        if at < len(draft.cells) and draft.cells[at].entry_id in entry_ids:
-            draft.remove_entry(at)
-    return draft.to_snapshot()
-
-
-def _text_hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()

@@ -1,6 +1,5 @@
 """Turn conversations and manual edits into event drafts, and exchange events into lines of the document."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -10,6 +9,7 @@ import msgspec
 
 from sync.clock import parse_hlc
 from sync.document.markdown.edits import NewExchange, edit_entry, insert_entry, insert_exchanges
+from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
 from sync.document.markdown.repeat_suffix import increment_repeat_count
@@ -112,7 +112,7 @@ def keyed_event_id(device_id: str, key: str | None) -> str | None:
     """The event id of an idempotency key: a repeated call finds the same event."""
     if key is None:
         return None
-    return "evt_" + hashlib.sha256(f"{device_id}\n{key}".encode()).hexdigest()[:32]
+    return "evt_" + text_hash(f"{device_id}\n{key}")[:32]
 
 
 def _draft_message_events(
@@ -242,7 +242,7 @@ def _event_of_operation(operation: Operation, redactor: Redactor) -> tuple[str, 
             added = {"entry_id": operation.entry_id, "after": operation.after, "section": section}
             return ENTRY_ADDED, {**added, "text": operation.text}
         case EntryEdited():
-            base = hashlib.sha256(redactor.clean(operation.base_text).encode()).hexdigest()
+            base = text_hash(redactor.clean(operation.base_text))
             edited = {"entry_id": operation.entry_id, "base_hash": base, "section": section}
             return ENTRY_EDITED, {**edited, "text": operation.text}
         case EntryRemoved():

@@ -16,7 +16,7 @@ from sync.document import store
 from sync.document.erasure.corrections import TextRewrite, apply_rewrites, rewrites_of
 from sync.document.erasure.related_events import MANUAL_TYPES, entry_ids_of, quoting_events, repeating_events
 from sync.document.erasure.selection import ErasureSelection
-from sync.document.markdown.edits import remove_entry
+from sync.document.markdown.edits import remove_entries
 from sync.document.markdown.model import EntryRemoved, MergePlan, Snapshot, Version
 from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
@@ -58,7 +58,7 @@ class PendingErasure:
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot without the erased lines, with the rewritten ones."""
-        return apply_rewrites(_remove_entries(snapshot, self.entry_ids), self.rewrites)
+        return apply_rewrites(remove_entries(snapshot, self.entry_ids), self.rewrites)
 
 
 # --- record a request ----------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def plan_removals(pending: PendingErasure, current: Version | None) -> MergePlan
     """The removal of the erased lines by their ids; None if the document has none of them."""
     if current is None or pending.entry_ids.isdisjoint(current.snapshot.ids):
         return None
-    remaining = _remove_entries(current.snapshot, pending.entry_ids)
+    remaining = remove_entries(current.snapshot, pending.entry_ids)
     erased = [entry for entry in current.snapshot.entries if entry.entry_id in pending.entry_ids]
     removals = tuple(EntryRemoved(entry.entry_id, entry.text, entry.section) for entry in erased)
     return MergePlan(removals, remaining, (), remaining)
@@ -244,9 +244,3 @@ def apply(connection: Transaction, pending: PendingErasure, clock: Clock) -> dic
     removed = store.erase_from_versions(connection, lambda ids: not affected.isdisjoint(ids), pending.apply_to)
     log_store.set_watermark(connection, ERASURE_OFFSET, pending.position, clock)
     return removed
-
-
-def _remove_entries(snapshot: Snapshot, entry_ids: frozenset[str]) -> Snapshot:
-    for entry_id in entry_ids.intersection(snapshot.ids):
-        snapshot = remove_entry(snapshot, entry_id)
-    return snapshot

@@ -105,10 +105,6 @@ class BlockEditor:
         raw = text.replace("\n", self._newline) + (ending[0] if ending else "")
         self._replace_cell(at, Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id))
 
-    def set_entry_id(self, at: int, entry_id: str) -> None:
-        """Replace the id of an entry."""
-        self._replace_cell(at, Cell(self.cells[at].block, entry_id))
-
     def remove_placeholder(self, heading: int) -> None:
         """Remove the placeholder of a section that gets its first entry."""
         at = self.cells.find(BlockKind.PLACEHOLDER, heading + 1, own_lines_end(self.cells, heading))

@@ -5,7 +5,7 @@ or several lines becomes one ordinary line. The records section is found by its 
 is created.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -92,10 +92,15 @@ def edit_entry(snapshot: Snapshot, entry_id: str, text: str) -> Snapshot:
 
 def remove_entry(snapshot: Snapshot, entry_id: str) -> Snapshot:
     """Remove an entry, and the heading of its day if that is empty then."""
+    return remove_entries(snapshot, {entry_id})
+
+
+def remove_entries(snapshot: Snapshot, entry_ids: Collection[str]) -> Snapshot:
+    """Remove those of these entries that are there, and the headings of days that are empty then."""
     draft = BlockEditor(snapshot)
-    at = draft.index_of(entry_id)
-    if at is not None:
-        draft.remove_entry(at)
+    for at in range(len(draft.cells) - 1, -1, -1):  # from the end: a heading before an entry may go with it
+        if at < len(draft.cells) and draft.cells[at].entry_id in entry_ids:
+            draft.remove_entry(at)
     return draft.to_snapshot()
 
 

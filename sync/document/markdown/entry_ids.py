@@ -1,4 +1,4 @@
-"""Entry ids: `ent_` and 32 letters.
+"""Entry ids: `ent_` and 32 letters; the hash of an entry's text.
 
 No digits, so that no redaction rule can take an id for a number.
 """
@@ -17,4 +17,9 @@ def entry_id_from_hex(digits: str) -> str:
 
 def derived_entry_id(*names: str) -> str:
     """An id computed from `names`: every device that derives it gets the same one."""
-    return entry_id_from_hex(sha256("\n".join(names).encode()).hexdigest()[:HEX_LENGTH])
+    return entry_id_from_hex(text_hash("\n".join(names))[:HEX_LENGTH])
+
+
+def text_hash(text: str) -> str:
+    """The hash by which events name the text of an entry."""
+    return sha256(text.encode()).hexdigest()

@@ -40,7 +40,8 @@ def apply_changes(
     arrivals = {entry.entry_id: entry for entry in to_insert}
     before = dict(zip(observed.ids, observed.document.entries, strict=True))
     for verdict in decisions:
-        at = draft.index_of(verdict.entry_id) if _changes_line(verdict, before[verdict.entry_id].text) else None
+        is_changed = verdict.text != before[verdict.entry_id].text or verdict.conflicting or verdict.follow_move
+        at = draft.index_of(verdict.entry_id) if is_changed else None
         if at is None or verdict.text is None:
             continue
         draft.set_text(at, verdict.text)
@@ -62,10 +63,7 @@ def apply_changes(
 def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot) -> None:
     """Apply heading changes of the current version: new empty headings appear, removed ones go if they are empty."""
     before, now = _heading_sections(base), _heading_sections(current)
-    full = {
-        section[:depth] for section in (entry.section for entry in current.entries) for depth in range(len(section))
-    }
-    full |= {entry.section for entry in current.entries}
+    full = {entry.section[:depth] for entry in current.entries for depth in range(len(entry.section) + 1)}
     for section in now:
         if section and section not in before and section not in full:
             editor.ensure_section(section)
@@ -125,10 +123,6 @@ class _EntryPlacer:
     def _index_in_section(self, entry_id: str, section: Section) -> int | None:
         at = self._editor.index_of(entry_id)
         return at if at is not None and self._editor.cells[at].block.section == section else None
-
-
-def _changes_line(decision: LineDecision, text: str) -> bool:
-    return decision.text != text or decision.conflicting is not None or decision.follow_move
 
 
 def _heading_sections(snapshot: Snapshot) -> list[Section]:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from sync.document.markdown.model import Section
+from sync.sequences import common_ends
 
 SIMILARITY_THRESHOLD: Final = (
     0.5  # share of common letters and letter pairs (Dice) from which two lines are one line edited
@@ -55,8 +56,7 @@ class _LineMatcher:
 
     def match_in_sequence(self) -> None:
         ours, disk = self._base, self._lines
-        head = _common_prefix_length(ours, disk)
-        tail = _common_prefix_length(ours[head:][::-1], disk[head:][::-1])
+        head, tail = common_ends((ours, disk))
         for at in range(head):
             self._match_anchor(at, at)
         middle, other = ours[head : len(ours) - tail], disk[head : len(disk) - tail]
@@ -120,16 +120,6 @@ class _LineMatcher:
     def _match(self, line: int, entry: int) -> None:
         self.matches[line] = entry
         self._unmatched_base.discard(entry)
-
-
-def _common_prefix_length(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """How many items two sequences share at their beginning."""
-    count = 0
-    for mine, yours in zip(one, other, strict=False):
-        if mine != yours:
-            break
-        count += 1
-    return count
 
 
 @lru_cache(maxsize=4 * MAX_LINE_SHIFT)

@@ -6,7 +6,7 @@ caller waits for the app. A test compares this answer with that of `MemoryServic
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection, Row
 from typing import Any, Final
@@ -17,8 +17,8 @@ from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import time_label
-from sync.document.read.device_digest import DeviceDigest, render_digest
-from sync.document.read.line_authors import LineAuthors, with_author_labels
+from sync.document.read.device_digest import DeviceDigest
+from sync.document.read.line_authors import LineAuthors
 from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
@@ -27,7 +27,6 @@ from sync.document.read.other_devices import (
     device_infos,
     hidden_devices,
 )
-from sync.document.read.prompt import compose
 from sync.document.read.results import LoadResult, LoadScope
 from sync.document.version_delta import VersionDelta, decode_whole
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -35,7 +34,6 @@ from sync.log.envelope import event_of_row
 from sync.log.event_types import DEVICE_EVENT_TYPES, ERASING_TYPES, EXCHANGE_RECORDED
 from sync.log.model import Event
 from sync.log.newest_query import NEWEST_QUERY, newest_parameters
-from sync.system.digests import sha256
 from sync.system.files import read_once
 
 SCHEMA_VERSIONS: Final = range(2, 14)  # in which the tables read here are the same
@@ -60,21 +58,8 @@ _CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 
 
 def empty_result(clock: Clock, max_chars: int | None) -> LoadResult:
     """The answer of a memory in which nothing was ever recorded."""
-    document = parse(empty_document(time_label(clock.now())))
-    content, omitted = compose(document.text, "", max_chars)
-    return LoadResult(
-        content=content,
-        document=document.text,
-        document_sha256=sha256(document.data),
-        digest="",
-        source="template",
-        stale=False,
-        pending=0,
-        through_seq=0,
-        updated_at=None,
-        devices=(),
-        omitted=omitted,
-    )
+    template = Snapshot(parse(empty_document(time_label(clock.now()))))
+    return LoadResult.of(template, {}, (), max_chars, source="template", updated_at=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +111,14 @@ class ColdLoad:
             return None
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE_RECORDED))]
         snapshot = apply_exchanges(_snapshot(connection, row), pending)
-        document = snapshot.document
         others = self._other_digests(connection) if scope == "user" and self.includes_other_devices else ()
-        digest = render_digest(others) if others else ""
-        content, omitted = compose(
-            with_author_labels(snapshot, self._author_labels(connection, snapshot)), digest, max_chars
-        )
-        return LoadResult(
-            content=content,
-            document=document.text,
-            document_sha256=sha256(document.data),
-            digest=digest,
-            source="local",
-            stale=self.has_cloud,
-            pending=connection.execute(_UNSENT_COUNT).fetchone()[0] if self.has_cloud else 0,
-            through_seq=connection.execute(_CURSOR).fetchone()[0] if self.has_cloud else 0,
-            updated_at=pending[-1].ts if pending else row["created_at"],
-            devices=others,
-            omitted=omitted,
-        )
+        updated_at = pending[-1].ts if pending else row["created_at"]
+        labels = self._author_labels(connection, snapshot)
+        loaded = LoadResult.of(snapshot, labels, others, max_chars, source="local", updated_at=updated_at)
+        if not self.has_cloud:
+            return loaded
+        unsent, cursor = (connection.execute(query).fetchone()[0] for query in (_UNSENT_COUNT, _CURSOR))
+        return replace(loaded, stale=True, pending=unsent, through_seq=cursor)
 
     def _author_labels(self, connection: Connection, snapshot: Snapshot) -> dict[str, str]:
         """The document is not shared here, so all its lines are this device's or a program's."""

@@ -5,7 +5,7 @@ and the other devices follow. `load` returns the newest known state, whether or 
 """
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -22,8 +22,8 @@ from sync.document.capture.exchange_events import (
 )
 from sync.document.erasure import erasure
 from sync.document.markdown.model import Snapshot
-from sync.document.read.device_digest import DeviceDigest, render_digest
-from sync.document.read.line_authors import LineAuthors, with_author_labels
+from sync.document.read.device_digest import DeviceDigest
+from sync.document.read.line_authors import LineAuthors
 from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
@@ -33,7 +33,7 @@ from sync.document.read.other_devices import (
     device_infos,
     hidden_devices,
 )
-from sync.document.read.prompt import compose, system_prompt
+from sync.document.read.prompt import system_prompt
 from sync.document.read.results import LoadResult, LoadScope, LoadSource, UpdateResult
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import CloudError, StorageError
@@ -102,25 +102,17 @@ class MemoryService:
     ) -> LoadResult:
         view = await self._document.view()
         others = await self._other_digests() if scope == "user" and self._other_devices else ()
-        digest = render_digest(others) if others else ""
-        content, omitted = compose(
-            with_author_labels(view.snapshot, await self._author_labels(view.snapshot)), digest, max_chars
-        )
-        outbox = await user_visible_outbox(self._log)
         source: LoadSource = "cloud" if cloud_answered else "local"
-        return LoadResult(
-            content=content,
-            document=view.text,
-            document_sha256=view.sha256,
-            digest=digest,
+        loaded = LoadResult.of(
+            view.snapshot,
+            await self._author_labels(view.snapshot),
+            others,
+            max_chars,
             source=source if view.exists or others else "template",
-            stale=stale,
-            pending=outbox.pending,
-            through_seq=await self._through_seq(),
             updated_at=view.updated_at,
-            devices=others,
-            omitted=omitted,
         )
+        pending = (await user_visible_outbox(self._log)).pending
+        return replace(loaded, stale=stale, pending=pending, through_seq=await self._through_seq())
 
     async def update(self, exchange: ExchangeInput) -> UpdateResult:
         """Record one exchange; when this returns it survives power loss.
@@ -132,12 +124,17 @@ class MemoryService:
             return UpdateResult(
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
             )
-        device_id, messages = self._log.device_id, self._store_messages
-        drafts = partial(draft_exchange_events, exchange, self._redactor, device_id=device_id, store_messages=messages)
 
         def build(connection: Transaction) -> list[EventDraft]:
-            policy_fields = self._capture_policy.decide(connection, exchange, redacted)
-            return self.pauses.filter_allowed(connection, drafts(redacted=redacted, policy_fields=policy_fields))
+            drafts = draft_exchange_events(
+                exchange,
+                self._redactor,
+                device_id=self._log.device_id,
+                store_messages=self._store_messages,
+                redacted=redacted,
+                policy_fields=self._capture_policy.decide(connection, exchange, redacted),
+            )
+            return self.pauses.filter_allowed(connection, drafts)
 
         recorded, pending = await self._log.append_and_count(build, self._unredacted_writer(exchange, redacted))
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
@@ -153,8 +150,7 @@ class MemoryService:
             return None
         raw = RedactedExchange.of(exchange, self._raw_redactor).with_empty_sides_marked()
         redacted, original = (redacted_exchange.question, redacted_exchange.answer), (raw.question, raw.answer)
-        keep = partial(store.save_unredacted, redacted=redacted, original=original)
-        return lambda connection, recorded: keep(connection, _exchanges(recorded)) if _exchanges(recorded) else None
+        return partial(store.save_unredacted, redacted=redacted, original=original)
 
     async def prompt(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> str:
         """The block to inject into a system prompt, with the memory as fenced data.
@@ -217,10 +213,6 @@ class MemoryService:
         return device_digests(
             list(map(retractions.effective_event, exchanges)), list(map(retractions.effective_event, edits)), infos
         )
-
-
-def _exchanges(recorded: Sequence[AppendResult]) -> list[AppendResult]:
-    return [item for item in recorded if item.event.type == EXCHANGE_RECORDED]
 
 
 def _reason(recorded: AppendResult) -> str | None:

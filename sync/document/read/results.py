@@ -1,10 +1,13 @@
 """The results of `load` and `update`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sync.document.read.device_digest import DeviceDigest
-from sync.document.read.prompt import Omission
+from sync.document.markdown.model import Snapshot
+from sync.document.read.device_digest import DeviceDigest, render_digest
+from sync.document.read.line_authors import with_author_labels
+from sync.document.read.prompt import Omission, compose
 
 LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
 LoadSource = Literal["cloud", "local", "template"]
@@ -25,6 +28,23 @@ class LoadResult:
     updated_at: str | None
     devices: tuple[DeviceDigest, ...]
     omitted: tuple[Omission, ...]
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        author_labels: Mapping[str, str],
+        devices: tuple[DeviceDigest, ...],
+        max_chars: int | None,
+        *,
+        source: LoadSource,
+        updated_at: str | None,
+    ) -> "LoadResult":
+        """The answer from a document, the authors of its lines, and what other devices remember; without a cloud."""
+        document, digest = snapshot.document, render_digest(devices)
+        content, omitted = compose(with_author_labels(snapshot, author_labels), digest, max_chars)
+        named = (content, document.text, document.sha256, digest, source)
+        return cls(*named, False, 0, 0, updated_at, devices, omitted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Events may come from any program; one that cannot be understood has no operation
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -20,7 +19,7 @@ from sync.document.capture.exchange_events import (
     repeated_exchange_id,
 )
 from sync.document.markdown.edits import as_single_entry
-from sync.document.markdown.entry_ids import derived_entry_id
+from sync.document.markdown.entry_ids import derived_entry_id, text_hash
 from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import one_line
 from sync.document.markdown.parse import strip_closing_hashes
@@ -97,10 +96,6 @@ def normalised_section(titles: tuple[str, ...]) -> Section:
     section = tuple(strip_closing_hashes(one_line(title)) for title in titles)[: DEEPEST_HEADING_LEVEL - 1]
     day = parse_day(section[1]) if len(section) > 1 and section[0] == RECORDS else None
     return section if day is None else (RECORDS, day_label(day), *section[2:])
-
-
-def text_hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def conflict_copy_id(entry_id: str, event_id: str) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sync.document.markdown.edits import as_single_entry
+from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Section
 from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.merge.word_merge import merge_words
-from sync.document.shared.entry_ops import ADD_ONCE, COUNT_REPEAT, EntryOp, EntryPosition, conflict_copy_id, text_hash
+from sync.document.shared.entry_ops import ADD_ONCE, COUNT_REPEAT, EntryOp, EntryPosition, conflict_copy_id
 from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED
 
 
@@ -20,13 +21,12 @@ class EntryState:
     """The reduced state of an entry.
 
     `text` is empty before an addition or edit arrives. `positions` are all positions so far; the last one counts.
-    `live_ids` are the ids under which it has not been removed. `has_conflict`: two edits conflicted.
+    `live_ids` are the ids under which it has not been removed.
     """
 
     entry_id: str
     text: str
     positions: list[EntryPosition]
-    has_conflict: bool = False
     live_ids: set[str] = field(default_factory=set)
     removed_before_added: set[str] = field(default_factory=set)  # removed before the addition arrived
     texts_by_hash: dict[str, str] = field(default_factory=dict)  # all its texts so far
@@ -102,11 +102,8 @@ class EntryReducer:
         section = op.position.section if op.position else line.position.section
         after = line.entry_id if section == line.position.section else None
         place = EntryPosition(op.order, section, after=after, at_end=after is None)
-        beside = EntryState(
-            conflict_copy_id(op.entry_id, op.event_id), "", [place], has_conflict=True, live_ids={op.entry_id}
-        )
+        beside = EntryState(conflict_copy_id(op.entry_id, op.event_id), "", [place], live_ids={op.entry_id})
         beside.set_text(op.text)
-        line.has_conflict = True
         self._lines.append(beside)
         for later in self._ops.get(beside.entry_id, ()):
             if later.shared:

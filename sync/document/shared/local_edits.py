@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from sync.document.capture.exchange_events import is_too_large_for_event
+from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import (
     BlockKind,
     EntryAdded,
@@ -23,7 +24,7 @@ from sync.document.markdown.model import (
 )
 from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import parse_day
-from sync.document.shared.entry_ops import normalised_section, text_hash
+from sync.document.shared.entry_ops import normalised_section
 from sync.document.shared.entry_reducer import EntryState
 from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import TEMPLATE_SECTIONS

@@ -107,7 +107,9 @@ async def unrecorded_content(memory: MemoryFile, paths: ProfilePaths, *, sleep: 
     Redacted text does not count. Changes nothing. Raises StorageError.
     """
     disk = await stable_read(memory.path, sleep)
-    if disk is not None and not _is_blank(disk) and not await memory.versions.has_version(disk.sha256):
+    document = None if disk is None else _parsed(disk)
+    is_blank = disk is None or (document is not None and document.is_blank)
+    if not is_blank and disk is not None and not await memory.versions.has_version(disk.sha256):
         return "the memory file holds what was not taken in"
     if Notice.LARGE_ENTRY in await memory.warnings():
         return "the memory file holds an entry that is too large for the cloud"
@@ -145,18 +147,16 @@ async def _is_known(leaving: MemoryFile | None, disk: FileProbe) -> bool:
     return newest is not None and newest.sha256 == disk.sha256
 
 
-def _is_blank(disk: FileProbe) -> bool:
+def _parsed(disk: FileProbe) -> MemoryDocument | None:
     try:
-        return parse(disk.data).is_blank
+        return parse(disk.data)
     except DocumentUntouchable:
-        return False
+        return None
 
 
 def _has_owner(other_profiles: OtherProfiles, disk: FileProbe) -> bool:
-    try:
-        return other_profiles.owner_of(parse(disk.data)) is not None
-    except DocumentUntouchable:
-        return False
+    document = _parsed(disk)
+    return document is not None and other_profiles.owner_of(document) is not None
 
 
 async def _try_reconcile(profile: MemoryFile, *, expected_sha256: str | None = None) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from sync.document.capture.exchange_events import draft_operation_events
-from sync.document.markdown.model import Entry, EntryAdded, Version
+from sync.document.markdown.model import EntryAdded, Version
 from sync.log.model import MAX_EVENT_BYTES, Origin
 from sync.redaction import Redactor
 
@@ -51,16 +51,8 @@ def version_notices(version: Version, redactor: Redactor) -> frozenset[Notice]:
 def oversized_entries(version: Version, redactor: Redactor) -> list[str]:
     """The ids of entries that no event can hold: they are in this file only."""
     long = [
-        _as_addition(entry)
+        EntryAdded(entry.entry_id, None, entry.section, entry.text)
         for entry in version.snapshot.entries
-        if len(entry.text) + _section_length(entry) > SAFE_CHARS
+        if len(entry.text) + sum(map(len, entry.section)) > SAFE_CHARS
     ]
     return draft_operation_events(long, redactor, Origin.USER)[1]
-
-
-def _section_length(entry: Entry) -> int:
-    return sum(len(title) for title in entry.section)
-
-
-def _as_addition(entry: Entry) -> EntryAdded:
-    return EntryAdded(entry.entry_id, None, entry.section, entry.text)

@@ -64,32 +64,25 @@ def erasure_stake(connection: Transaction, event_ids: Sequence[str]) -> ErasureI
 def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:
     """The notices of the requests that wait, and of those that were answered recently."""
     since = to_unix_ms(clock.now()) - NOTICE_PERIOD_MS
-    marked = [
-        (remote_erasure_state(event), event)
-        for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
-    ]
     return {
-        NOTICE_BY_STATE[mark]
-        for mark, event in marked
-        if mark and (mark is RemoteErasureState.WAITS or _received_ms(event) > since)
+        NOTICE_BY_STATE[state]
+        for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
+        if (state := remote_erasure_state(event)) and (state is RemoteErasureState.WAITS or _received_ms(event) > since)
     }
 
 
 def waiting_requests(connection: Transaction) -> list[Event]:
     """The requests that wait for the user."""
-    return [
-        event
-        for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
-        if remote_erasure_state(event) is RemoteErasureState.WAITS
-    ]
+    requests = erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
+    return [event for event in requests if remote_erasure_state(event) is RemoteErasureState.WAITS]
 
 
 def answer_requests(connection: Transaction, *, accept: bool) -> list[str]:
     """Note the user's answer to all requests that wait; the ids of the events to erase now."""
     waiting = waiting_requests(connection)
+    answer = str(RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED)
     for event in waiting:
-        mark = RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED
-        erased_store.set_extra_field(connection, event, ERASURE_STATE_FIELD, str(mark))
+        erased_store.set_extra_field(connection, event, ERASURE_STATE_FIELD, answer)
     return list(dict.fromkeys(name for event in waiting for name in named_event_ids(event))) if accept else []
 
 

@@ -12,12 +12,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sync.clock import format_hlc, parse_hlc
+from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
 from sync.document.markdown.version_labels import is_shared_label
 from sync.document.merge.three_way import choose_base, plan_merge
-from sync.document.shared.entry_ops import conflict_copy_id, text_hash
+from sync.document.shared.entry_ops import conflict_copy_id
 from sync.document.shared.local_edits import draft_edit_events
 from sync.document.shared.local_overlay import build_overlay
 from sync.document.shared.reducer import SharedReducer

@@ -6,10 +6,11 @@ from typing import Any
 
 from sync.clock import format_hlc
 from sync.document.capture.exchange_events import MAX_ENTRY_BYTES
+from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
-from sync.document.shared.entry_ops import conflict_copy_id, text_hash
+from sync.document.shared.entry_ops import conflict_copy_id
 from sync.document.shared.local_overlay import LocalOverlay, build_overlay, restore_local_text
 from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import render_shared
