@@ -9,7 +9,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -149,9 +148,9 @@ class RecallService:
                 is_first = False
                 await asyncio.sleep(MERGE_PAUSE)
             await database.purge(wait_for_readers=False)
-            is_done = await database.write(partial(self._finish_merge, batch_count))
+            is_done = await database.write(self._finish_merge, batch_count)
 
-    def _finish_merge(self, batch_count: int, connection: Transaction) -> bool:
+    def _finish_merge(self, connection: Transaction, batch_count: int) -> bool:
         """Whether no batch was indexed since. Called on the thread that indexes."""
         is_done = self._indexer.batch_count == batch_count
         if is_done:

@@ -5,7 +5,6 @@ corrected event keeps its place with the new text but gets no new vector, since 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from sync.db.engine import Transaction
@@ -87,18 +86,8 @@ def _row_for(connection: Transaction, event: Event, change: Item | RemovedItem) 
         return None
     if change.kind == DAILY_RECORD and change.entry_id is not None:
         first_id, text_id, ts_ms = _record_times(connection, event, change, former)
-    return ItemRow(
-        new_id,
-        first_id,
-        text_id,
-        change.entry_id,
-        change.kind,
-        event.project_id,
-        ts_ms,
-        change.importance,
-        change.marks,
-        change.text,
-    )
+    of_event = (change.entry_id, change.kind, event.project_id, ts_ms)
+    return ItemRow(new_id, first_id, text_id, *of_event, change.importance, " ".join(change.marks), change.text)
 
 
 def _record_times(
@@ -191,11 +180,8 @@ def _update_text(connection: Transaction, event: Event) -> None:
     rows = store.by_ids(connection, [item_id(event.position, slot) for slot in range(ITEMS_PER_EVENT)])
     changed = [row for row in rows if row.item_id not in items or items[row.item_id].text != row.text]
     store.delete(connection, changed)
+    kept = [(row, items[row.item_id]) for row in changed if row.item_id in items]
     store.insert(
         connection,
-        [
-            replace(row, text=item.text, importance=item.importance, marks=item.marks)
-            for row in changed
-            if (item := items.get(row.item_id)) is not None
-        ],
+        [row._replace(text=item.text, importance=item.importance, marks=" ".join(item.marks)) for row, item in kept],
     )

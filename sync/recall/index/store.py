@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sync.clock import EPOCH
 from sync.db.engine import Transaction
@@ -36,14 +36,14 @@ _TABLES: Final = (
 )
 _UNMERGED_TABLE: Final = "recall_unmerged"
 _TABLE_NAMES: Final = ("recall_items", "recall_totals", _UNMERGED_TABLE)
-_INSERT_ITEM: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS: Final = "id, born, said, entry_id, kind, project_id, ts_ms, importance, marks, text"
+_INSERT_ITEM: Final = f"insert into recall_items ({_COLUMNS}, length) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_TERMS: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _DELETE_TERMS: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
 _MERGE_TERMS: Final = "insert into recall_words (recall_words, rank) values ('merge', ?)"
 MERGE_PAGES: Final = 64  # of the term index, written in one step
 _MIN_CHANGES_OF_A_MERGE: Final = 2  # SQLite's count is lower if there was nothing to merge
 _UPDATE_TOTALS: Final = "update recall_totals set items = items + ?, length = length + ?"
-_COLUMNS: Final = "id, born, said, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
     select i.id, i.entry_id, i.kind, i.text, i.importance, i.marks, i.project_id, i.ts_ms,
       e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin
@@ -58,9 +58,11 @@ _TURN_SESSION: Final = f"""
     from recall_items i join events e on e.position = i.id / {ITEMS_PER_EVENT} where i.id in """
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRow:
-    """A row of `recall_items`. `first_id`: the entry's first item; `text_id`: the item with its current text."""
+class ItemRow(NamedTuple):
+    """A row of `recall_items`, in the order of `_COLUMNS`.
+
+    `first_id`: the entry's first item; `text_id`: the item with its current text; `marks`: words, joined by spaces.
+    """
 
     item_id: int
     first_id: int
@@ -70,12 +72,12 @@ class ItemRow:
     project_id: str
     ts_ms: int
     importance: float
-    marks: tuple[str, ...]
+    marks: str
     text: str
 
     def terms(self) -> list[str]:
         """All terms of the text and the marks, with repetitions."""
-        return index_terms(" ".join((self.text, *self.marks)))
+        return index_terms(f"{self.text} {self.marks}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +122,7 @@ def insert(connection: Transaction, rows: Sequence[ItemRow]) -> None:
     if not rows:
         return
     terms = [row.terms() for row in rows]
-    values = [
-        (
-            row.item_id,
-            row.first_id,
-            row.text_id,
-            row.entry_id,
-            row.kind,
-            row.project_id,
-            row.ts_ms,
-            len(of_row),
-            row.importance,
-            " ".join(row.marks),
-            row.text,
-        )
-        for row, of_row in zip(rows, terms, strict=True)
-    ]
+    values = [(*row, len(of_row)) for row, of_row in zip(rows, terms, strict=True)]
     connection.exec_driver_sql(_INSERT_ITEM, values)
     indexed = [(row.item_id, " ".join(dict.fromkeys(of_row))) for row, of_row in zip(rows, terms, strict=True)]
     connection.exec_driver_sql(_INSERT_TERMS, indexed)
@@ -292,21 +279,7 @@ def item_texts(connection: Transaction, item_ids: Sequence[int]) -> dict[int, st
 
 def _select_rows(connection: Transaction, where: str, values: Iterable[Any]) -> list[ItemRow]:
     rows = connection.exec_driver_sql(f"select {_COLUMNS} from recall_items where {where}", tuple(values))
-    return [
-        ItemRow(
-            row.id,
-            row.born,
-            row.said,
-            row.entry_id,
-            row.kind,
-            row.project_id,
-            row.ts_ms,
-            row.importance,
-            tuple(row.marks.split()),
-            row.text,
-        )
-        for row in rows
-    ]
+    return [ItemRow(*row) for row in rows]
 
 
 def _stored_item(row: Sequence[Any]) -> StoredItem:

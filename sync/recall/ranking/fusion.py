@@ -8,7 +8,7 @@ Each side is scaled to 0..1 first, 1 for its best item; of keyword scores the ro
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sync.recall.ranking.bm25 import KeywordMatch
 
@@ -40,15 +40,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
 }
 
 
-def customised_preset(name: str, *, keyword: float | None, semantic: float | None, decay: float | None) -> Preset:
-    """A preset with some of its numbers replaced."""
-    preset = PRESETS[name]
-    return replace(
-        preset,
-        keyword=preset.keyword if keyword is None else keyword,
-        semantic=preset.semantic if semantic is None else semantic,
-        decay=preset.decay if decay is None else decay,
-    )
+def customised_preset(name: str, **numbers: float | None) -> Preset:
+    """A preset with some of its numbers replaced: those that are not None."""
+    given: dict[str, Any] = {number: value for number, value in numbers.items() if value is not None}
+    return replace(PRESETS[name], **given)
 
 
 class FusedItem(NamedTuple):

@@ -125,13 +125,12 @@ class SemanticIndex:
 
     def _current_index(self, connection: Transaction, state: vector_store.EmbeddingState) -> "VectorIndex":
         """The vectors in memory, updated from the database."""
-        from sync.recall.semantic.vector_index import VectorIndex  # noqa: PLC0415 - imports numpy
-
         index = self._vectors
-        if index is None or index.model != state.model:
-            index = VectorIndex(state.model, state.removed_count)
+        if index is None or index.model != state.model:  # the query's vector has loaded the module
+            index = self._vector_index_module.VectorIndex(state.model, state.removed_count)
         elif index.removed_count != state.removed_count:
             index.retain(vector_store.vector_item_ids(connection), state.removed_count)
+        assert index is not None
         index.add(vector_store.vectors_after(connection, index.last_id))
         self._vectors = index
         return index

@@ -35,11 +35,6 @@ def quantize(vector: bytes) -> bytes:
     return bytes(scale.tobytes() + np.round(numbers / scale).astype(np.int8).tobytes())
 
 
-def dequantize(row: bytes) -> Floats:
-    numbers: Floats = np.frombuffer(row, np.int8, offset=4) * np.frombuffer(row, "<f4", count=1)
-    return numbers
-
-
 @dataclass(frozen=True, slots=True)
 class CosineBaseline:
     """Mean and deviation of the cosines, of scripts with spaces first, then of those without."""

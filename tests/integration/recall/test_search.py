@@ -1,7 +1,6 @@
 """Search finds every recorded text and no removed one, and names the source of each hit."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -500,7 +499,7 @@ async def _many(harness: RecallHarness, count: int, *, first: int = 1, text: str
 
 
 def _picture(connection: Transaction) -> tuple[Any, ...]:
-    rows = [replace(row, first_id=0) for row in store.all_rows(connection)]
+    rows = [row._replace(first_id=0) for row in store.all_rows(connection)]
     terms = sorted({word for row in rows for word in row.terms()})
     words = [(term, store.items_with_term(connection, term, store.ItemFilter(), 1_000)) for term in terms]
     return rows, words, store.item_totals(connection)

@@ -8,13 +8,18 @@ import pytest
 from sync.recall.index.vector_store import VectorRow
 from sync.recall.semantic import vector_index
 from sync.recall.semantic.embedder import PASSAGE_LENGTH, QUERY_LENGTH, is_dense, passage_of, query_tail_of
-from sync.recall.semantic.vector_index import Floats, VectorIndex, dequantize, quantize
+from sync.recall.semantic.vector_index import Floats, VectorIndex, quantize
 
 
 def units(count: int, dimension: int = 64, seed: int = 7) -> Floats:
     found = np.random.default_rng(seed).standard_normal((count, dimension), dtype=np.float32)
     scaled: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
     return scaled
+
+
+def dequantize(row: bytes) -> Floats:
+    numbers: Floats = np.frombuffer(row, np.int8, offset=4) * np.frombuffer(row, "<f4", count=1)
+    return numbers
 
 
 def filled(vectors: Floats, *, dense: bool = False, first: int = 1) -> VectorIndex:
