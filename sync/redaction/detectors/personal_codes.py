@@ -1,12 +1,14 @@
 """Company codes, e-mail addresses, and numbers introduced by a word."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from sync.redaction.model import BANK_CARD, COMPANY, EMAIL, IDENTITY, LANDLINE, SecretSpan
 from sync.redaction.pattern import Pattern
-from sync.redaction.rules.boundaries import may_end, may_start, skip_escape
+from sync.redaction.rules.boundaries import skip_escape
 from sync.redaction.rules.checksums import is_company_code
+from sync.redaction.rules.pattern_rules import PatternRule, find_values
 
 _COMPANY: Final = Pattern(r"[0-9A-Ya-y]{2}(?:[0-9]{6}|[ \-][0-9]{6}[ \-])[0-9A-Ya-y]{10}")
 # RFC 5321 lengths; the local part as providers give it out. The domain's last label has letters only.
@@ -38,23 +40,23 @@ _LABELLED_NUMBER: Final = Pattern(
     r"(?P<card>[0-9](?:[ \-]?[0-9]){14,18})"
     r"|(?:电话|座机|固话|传真|热线|tel|phone|fax)[^0-9a-z\n]{0,6}(?P<landline>\(?0[0-9]{2,3}\)?[ \-]?[0-9]{7,8})"
 )
-_LABELLED_KINDS: Final = (IDENTITY, BANK_CARD, LANDLINE)
+_LABELLED: Final = (PatternRule(_LABELLED_NUMBER, (IDENTITY, BANK_CARD, LANDLINE), ends=True),)
+_CODES: Final = (
+    PatternRule(
+        _COMPANY, (COMPANY,), begins=True, ends=True, is_value=lambda code: is_company_code(re.sub("[ -]", "", code))
+    ),
+)
+_ADDRESSES: Final = (PatternRule(_WIDE_EMAIL, (EMAIL,)), PatternRule(_SPOKEN_EMAIL, (EMAIL,)))
 
 
 def labelled_numbers(text: str) -> Iterator[SecretSpan]:
     """Identity, card and landline numbers right behind the word for them."""
-    for groups in _LABELLED_NUMBER.find_all(text):
-        for kind, (start, end) in zip(_LABELLED_KINDS, groups[1:], strict=True):
-            if start >= 0 and may_end(text, end):
-                yield SecretSpan(start, end, kind)
+    return find_values(text, _LABELLED)
 
 
 def company_codes(text: str) -> Iterator[SecretSpan]:
     """Unified social credit codes (GB 32100-2015), upper or lower case."""
-    for (start, end), *_ in _COMPANY.find_all(text):
-        code = text[start:end].replace(" ", "").replace("-", "")
-        if may_start(text, start) and may_end(text, end) and is_company_code(code):
-            yield SecretSpan(start, end, COMPANY)
+    return find_values(text, _CODES)
 
 
 def emails(text: str) -> Iterator[SecretSpan]:
@@ -68,7 +70,4 @@ def emails(text: str) -> Iterator[SecretSpan]:
             if local in _SERVICE_USERS and text[end : end + 1] in (":", "/"):
                 continue
             yield SecretSpan(start, end, EMAIL)
-        for (start, end), *_ in _WIDE_EMAIL.find_all(text):
-            yield SecretSpan(start, end, EMAIL)
-    for (start, end), *_ in _SPOKEN_EMAIL.find_all(text):
-        yield SecretSpan(start, end, EMAIL)
+    yield from find_values(text, _ADDRESSES if "@" in text else _ADDRESSES[1:])

@@ -9,7 +9,8 @@ from typing import Final
 
 from sync.redaction.model import ADDRESS, EMAIL, LANDLINE, PASSPORT, PASSWORD, PERMIT, PLATE, SSN, WECHAT, SecretSpan
 from sync.redaction.pattern import Pattern
-from sync.redaction.rules.boundaries import is_word_character, may_end, may_start
+from sync.redaction.rules.boundaries import is_word_character, may_end
+from sync.redaction.rules.pattern_rules import PatternRule, find_values
 from sync.redaction.rules.secret_names import word_set
 
 _GAP: Final = r"[^0-9a-z\n]{0,8}(?:is[ :]{1,2})?"
@@ -24,7 +25,6 @@ _LABELLED_NUMBER: Final = Pattern(
     r"|(?:\b(?:tel|phone|mobile|cell|call|text|fax)|电话|手机|座机)[^0-9a-z\n+(]{0,6}(?:at |is )?"
     r"(?P<local>[2-9][0-9]{2}[.\- ][2-9][0-9]{2}[.\- ][0-9]{4})"
 )
-_LABELLED_KINDS: Final = (PASSPORT, PERMIT, SSN, PASSWORD, LANDLINE)
 _BEFORE_NAME: Final = Pattern(r"([EGDSPegdsp][A-Za-z]?[0-9]{7,8})[^0-9A-Za-z\n，。；]{0,6}护照")
 # After a card that was replaced: its expiry date and check number.
 _EXPIRY: Final = Pattern("\ue000[ ,，/|]{1,3}(?:0[1-9]|1[0-2]) ?/ ?(?:20)?[2-4][0-9][ ,，/|]{1,3}([0-9]{3,4})")
@@ -84,32 +84,22 @@ _ADDRESS: Final = Pattern(
     rf"(?P<named>[\p{{Han}}]{{2,16}}{_HOUSE})"
 )
 
-_NOT_HOUSE_SUFFIXES: Final = (
-    "线",
-    "文",
-    "桩",
-    "出口",
-    "方案",
-    "令",
-    "公告",
-    "议案",
-    "通知",
-)  # 地铁 2 号线, 路条 3 号文件
+# 地铁 2 号线, 路条 3 号文件
+_NOT_HOUSE_SUFFIXES: Final = ("线", "文", "桩", "出口", "方案", "令", "公告", "议案", "通知")
+
+
+_DOCUMENTS: Final = (
+    PatternRule(_LABELLED_NUMBER, (PASSPORT, PERMIT, SSN, PASSWORD, LANDLINE), begins=True, ends=True),
+    PatternRule(_BEFORE_NAME, (PASSPORT,), begins=True, ends=True),
+    PatternRule(_EXPIRY, (PASSWORD,), begins=True, ends=True),
+    PatternRule(_PLATE, (PLATE,), ends=True, is_value=lambda plate: sum(map(str.isdecimal, plate)) >= _PLATE_DIGITS),
+)
+_HANDLES: Final = (PatternRule(_WXID, (WECHAT,)), PatternRule(_SPOKEN_EMAIL, (EMAIL,)))
 
 
 def identity_documents(text: str) -> Iterator[SecretSpan]:
     """Passport, permit, social security and check numbers beside their names, and licence plates."""
-    for groups in _LABELLED_NUMBER.find_all(text):
-        for kind, (start, end) in zip(_LABELLED_KINDS, groups[1:], strict=True):
-            if start >= 0 and may_end(text, end) and may_start(text, start):
-                yield SecretSpan(start, end, kind)
-    for pattern, kind in ((_BEFORE_NAME, PASSPORT), (_EXPIRY, PASSWORD)):
-        for _, (start, end) in pattern.find_all(text):
-            if may_start(text, start) and may_end(text, end):
-                yield SecretSpan(start, end, kind)
-    for (start, end), *_ in _PLATE.find_all(text):
-        if may_end(text, end) and sum(map(str.isdecimal, text[start:end])) >= _PLATE_DIGITS:
-            yield SecretSpan(start, end, PLATE)
+    return find_values(text, _DOCUMENTS)
 
 
 def names_personal_field(name: str) -> bool:
@@ -140,10 +130,7 @@ def contact_details(text: str) -> Iterator[SecretSpan]:
             and text[end : end + 1] not in ("(", ".")
         ):
             yield SecretSpan(start, end, WECHAT)
-    for (start, end), *_ in _WXID.find_all(text):
-        yield SecretSpan(start, end, WECHAT)
-    for (start, end), *_ in _SPOKEN_EMAIL.find_all(text):
-        yield SecretSpan(start, end, EMAIL)
+    yield from find_values(text, _HANDLES)
 
 
 def postal_addresses(text: str) -> Iterator[SecretSpan]:

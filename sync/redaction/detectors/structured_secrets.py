@@ -9,7 +9,7 @@ from sync.redaction.detectors.wrapped_secrets import credentials_in_urls
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, SecretSpan
 from sync.redaction.normalised_text import BARRIER
 from sync.redaction.pattern import Pattern
-from sync.redaction.rules.secret_names import CHINESE_NAMES, LATIN_NAMES
+from sync.redaction.rules.secret_names import CHINESE_NAMES, LATIN_NAMES, word_set
 from sync.redaction.rules.value_spans import strip_punctuation
 from sync.redaction.rules.value_tests import has_digit, has_letter, is_code, is_not_a_word, is_reference
 
@@ -46,21 +46,7 @@ _PGPASS: Final = Pattern(
     r"(?m)^[ \t]*(?:\*|[A-Za-z0-9.\-]*[A-Za-z.][A-Za-z0-9.\-]*):(?:\*|[0-9]{4,5}):(?:\*|[A-Za-z_][\w\-]*):"
     r"(?:\*|[A-Za-z_][\w.\-]*):([^\s:]{4,})[ \t]*\r?$"
 )
-_FILES: Final = (
-    ".py:",
-    ".js:",
-    ".ts:",
-    ".go:",
-    ".c:",
-    ".h:",
-    ".cpp:",
-    ".rs:",
-    ".java:",
-    ".rb:",
-    ".php:",
-    ".md:",
-    ".sh:",
-)
+_FILES: Final = word_set(".py: .js: .ts: .go: .c: .h: .cpp: .rs: .java: .rb: .php: .md: .sh:")
 
 _SECRET_KIND: Final = Pattern(r"(?m)^[ \t>]*[\"']?kind[\"']?[ ]*:[ ]*[\"']?Secret\b")
 _ENCODED: Final = Pattern(r"(?:^|[^A-Za-z0-9+/=_\-.])([A-Za-z0-9+/]{8,}={0,2})")

@@ -11,6 +11,7 @@ from typing import Final
 
 from sync.redaction.model import KEY, PASSWORD, TOKEN, SecretSpan
 from sync.redaction.pattern import Pattern
+from sync.redaction.rules.pattern_rules import PatternRule, find_values
 from sync.redaction.rules.secret_names import identifier_words, word_set
 from sync.redaction.rules.value_scoring import SecretCandidate, is_secret
 from sync.redaction.rules.value_spans import strip_punctuation
@@ -64,10 +65,14 @@ _PHRASE: Final = Pattern(
 )
 
 
+_PHRASES: Final = (PatternRule(_PHRASE, (KEY, PASSWORD)),)
+_PUTTY_KEYS: Final = (PatternRule(_PUTTY, (KEY,)),)
+_USER_TOKENS: Final = (PatternRule(_USER_TOKEN, (TOKEN,), is_value=has_digit),)
+
+
 def passphrases(text: str) -> Iterator[SecretSpan]:
     """Wallets' mnemonics and passphrases of several words."""
-    for groups in _PHRASE.find_all(text):
-        yield SecretSpan(*max(groups[1:]), KEY if groups[1][0] >= 0 else PASSWORD)
+    return find_values(text, _PHRASES)
 
 
 _NAMES: Final = "(?:password|passwd|pwd|passphrase|passcode)"
@@ -101,8 +106,7 @@ def private_key_blocks(text: str) -> Iterator[SecretSpan]:
     for (start, end), (body, body_end) in _BLOCK.find_all(text):
         if sum(map(str.isalnum, text[body : min(body_end, body + 200)])) >= _SHORTEST_BODY:
             yield SecretSpan(start, end, KEY)
-    for _, (start, end) in _PUTTY.find_all(text):
-        yield SecretSpan(start, end, KEY)
+    yield from find_values(text, _PUTTY_KEYS)
 
 
 def credentials_in_urls(text: str) -> Iterator[SecretSpan]:
@@ -112,9 +116,7 @@ def credentials_in_urls(text: str) -> Iterator[SecretSpan]:
     for _, _, (start, end) in _USERINFO.find_all(text):
         if not is_reference(text[start:end]):
             yield SecretSpan(start, end, PASSWORD)
-    for _, (start, end) in _USER_TOKEN.find_all(text):
-        if any(char.isdecimal() for char in text[start:end]):
-            yield SecretSpan(start, end, TOKEN)
+    yield from find_values(text, _USER_TOKENS)
 
 
 def authorization_headers(text: str) -> Iterator[SecretSpan]:

@@ -6,17 +6,11 @@ Every function takes digits without separators and runs in constant time.
 from datetime import date
 from typing import Final
 
+from sync.redaction.rules.secret_names import word_set
+
 # GB/T 2260: the first two digits of a division code name a province.
-_PROVINCES: Final = frozenset(
-    (
-        *("11", "12", "13", "14", "15"),
-        *("21", "22", "23"),
-        *("31", "32", "33", "34", "35", "36", "37"),
-        *("41", "42", "43", "44", "45", "46"),
-        *("50", "51", "52", "53", "54"),
-        *("61", "62", "63", "64", "65"),
-        *("71", "81", "82", "83", "91"),
-    )
+_PROVINCES: Final = word_set(
+    "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83 91"
 )
 _IDENTITY_WEIGHTS: Final = tuple(pow(2, 17 - place, 11) for place in range(17))
 _IDENTITY_CHECKS: Final = "10X98765432"

@@ -107,28 +107,15 @@ _ID_WORDS: Final = word_set(
     chat channel guild
     """
 )
-_CHINESE_MEASURES: Final = (
-    *(
-        "时间",
-        "时间戳",
-        "日期",
-        "耗时",
-        "时长",
-        "毫秒",
-        "大小",
-        "字节",
-        "字节数",
-        "长度",
-        "数量",
-        "总数",
-        "行数",
-        "总量",
-    ),
-    *("金额", "价格", "余额", "市值", "库存", "销量", "播放量", "浏览量", "容量", "内存", "订单号", "订单编号"),
+_CHINESE_MEASURES: Final = tuple(
+    word_set(
+        """
+        时间 时间戳 日期 耗时 时长 毫秒 大小 字节 字节数 长度 数量 总数 行数 总量 金额 价格 余额 市值 库存 销量 播放量
+        浏览量 容量 内存 订单号 订单编号
+        """
+    )
 )
-_SECRET_OR_PERSONAL_WORDS: Final = (
-    *("phone", "mobile", "tel", "card", "pass", "pwd", "pin", "code", "otp", "secret", "token", "key", "ssn"),
-)
+_SECRET_OR_PERSONAL_WORDS: Final = word_set("phone mobile tel card pass pwd pin code otp secret token key ssn")
 
 
 def may_name_secret(name: str) -> bool:

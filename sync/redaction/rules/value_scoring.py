@@ -37,21 +37,7 @@ _UNITS: Final = Pattern(
 )
 _COUNT: Final = Pattern(r"(?i)[0-9][0-9.,~\-]*[kw]?")
 # Words that describe a secret instead of giving it: SHA256 加密, JWT 格式.
-_MANNERS: Final = (
-    "加密",
-    "算法",
-    "格式",
-    "类型",
-    "存储",
-    "编码",
-    "形式",
-    "以上",
-    "以内",
-    "左右",
-    "长度",
-    "开头",
-    "结尾",
-)
+_MANNERS: Final = tuple(word_set("加密 算法 格式 类型 存储 编码 形式 以上 以内 左右 长度 开头 结尾"))
 _ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _NAME_VERSION: Final = Pattern(r"[A-Za-z][A-Za-z\-]*[\-@:]v?[0-9]+(?:\.[0-9]+)+[A-Za-z0-9.\-]*")
 # Endings of kebab-case resource names: app-decryption-secret.

@@ -9,14 +9,10 @@ from math import log2
 from typing import Final
 
 from sync.redaction.pattern import Pattern
-
-
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from sync.redaction.rules.secret_names import word_set
 
 # Words in the place of a secret: in documentation, templates, schemas, interfaces and prose.
-_NON_SECRET_WORDS: Final = _word_set(
+_NON_SECRET_WORDS: Final = word_set(
     """
     a an the it this that here there not no none null nil undefined true false yes on off empty blank default unset
     required optional invalid valid incorrect correct wrong missing expired changed reset needed unknown forgotten
