@@ -234,12 +234,11 @@ class MemoryFile:
     async def _reconcile_file(self, expected_sha256: str | None) -> None:
         for _ in range(MAX_ATTEMPTS):
             seen = stat_stamp(self.path)
-            state = await self.versions.file_state()
+            state = await self.versions.file_state(keep_days=self._keep_days)
             disk = await stable_read(self.path, self._sleep, known_sha256=state.sha256)
             if expected_sha256 is not None and (disk is None or disk.sha256 != expected_sha256):
                 raise DocumentChanged(f"{self.path.name} was saved again")
-            is_caught_up = state.is_caught_up and not self.versions.has_days_to_compact(self._keep_days)
-            if is_caught_up and disk and disk.sha256 == state.sha256:
+            if state.is_caught_up and disk and disk.sha256 == state.sha256:
                 self._note_read(seen, None)
                 return
             if disk is not None and self._write_in_progress.is_running(disk, state.newest):

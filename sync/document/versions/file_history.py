@@ -36,7 +36,8 @@ SEE_HISTORY: Final = "`xiaobai-memory history` (`memory/history`) lists the vers
 class FileState:
     """The newest version, the number of the version that the file had last, and what is left to do.
 
-    `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished.
+    `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished. `has_old_days`: days
+    may be left to compact.
     """
 
     newest: Version | None
@@ -44,6 +45,7 @@ class FileState:
     is_behind: bool
     has_erasures: bool
     has_recovered: bool
+    has_old_days: bool
 
     @property
     def sha256(self) -> str | None:
@@ -52,7 +54,7 @@ class FileState:
     @property
     def is_caught_up(self) -> bool:
         is_written = self.newest is not None and self.newest.number == self.on_disk
-        return is_written and not (self.is_behind or self.has_erasures or self.has_recovered)
+        return is_written and not (self.is_behind or self.has_erasures or self.has_recovered or self.has_old_days)
 
 
 class FileHistory:
@@ -73,13 +75,13 @@ class FileHistory:
         """Whether bytes with this hash are a version of this document."""
         return await self._log.database.read(store.find, store.FILE, digest) is not None
 
-    async def file_state(self) -> FileState:
+    async def file_state(self, *, keep_days: int = -1) -> FileState:
         """One cheap read, because most of the time there is nothing to do."""
-        state = await self._log.database.read(self._read_state)
+        state = await self._log.database.read(self._read_state, keep_days)
         self.has_content = state.newest is not None
         return state
 
-    def _read_state(self, connection: Transaction) -> FileState:
+    def _read_state(self, connection: Transaction, keep_days: int = -1) -> FileState:
         current = store.newest(connection, store.FILE)
         return FileState(
             current,
@@ -87,9 +89,10 @@ class FileHistory:
             is_behind=self._writer.projection.is_behind(connection, current),
             has_erasures=erasure.has_pending(connection),
             has_recovered=self.recovery.is_complete(connection),
+            has_old_days=self._has_old_days(keep_days),
         )
 
-    def has_days_to_compact(self, keep_days: int) -> bool:
+    def _has_old_days(self, keep_days: int) -> bool:
         """Whether days older than `keep_days` may be left to compact; -1 keeps them all."""
         return keep_days >= 0 and self._compacted_on != self._writer.clock.now().date()
 
@@ -140,7 +143,7 @@ class FileHistory:
         if state.has_recovered:
             newest = await writer.in_transaction(self.recovery.finish)
             self._log.changed.increment()
-        if self.has_days_to_compact(keep_days):
+        if self._has_old_days(keep_days):
             today = writer.clock.now().date()
             if await writer.in_transaction(compact_old_days, writer, today, keep_days):
                 self._log.changed.increment()
