@@ -23,8 +23,8 @@ INTRODUCTION: Final = """\
 What can go wrong, what the program then does, and the tests that show it. A number in brackets counts the tests of a
 file.
 
-Generated from `tests/faults.toml` by `python -m tests.fault_list`; do not edit. `tests/unit/test_faults_list.py` checks
-that every test named there exists and that a fault without a test has a reason.
+Generated from `tests/faults.toml` by `python -m tests.fault_list`; do not edit. `tests/repository/test_fault_list.py`
+checks that every test named there exists and that a fault without a test has a reason.
 """
 
 

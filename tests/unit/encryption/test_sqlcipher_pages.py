@@ -7,14 +7,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from sync.encryption.driver import DatabaseAccess, cipher_driver
-from sync.encryption.key import KEY_PREFIX, DatabaseKey
+from sync.encryption.key import DatabaseKey
 from sync.encryption.sqlcipher_pages import PAGE_BYTES, decrypt_database, key_decrypts
 
 KEY: Final = DatabaseKey.new(random.Random(1).randbytes)
+
+
 OTHER: Final = DatabaseKey.new(random.Random(2).randbytes)
+
+
 ROWS: Final = 300
 
 
@@ -114,15 +116,3 @@ def test_a_key_fits_as_long_as_one_page_is_whole(tmp_path: Path) -> None:
 def test_nothing_makes_a_database_of_nothing() -> None:
     assert decrypt_database(b"", b"", KEY) == b""
     assert decrypt_database(b"less than a page", b"", KEY) == b""
-
-
-@pytest.mark.parametrize(
-    "kept", [None, b"", KEY_PREFIX, KEY_PREFIX + b"zz", KEY_PREFIX + b"00" * 32, b"00" * 48, "ключ".encode()]
-)
-def test_what_is_no_key_is_none(kept: bytes | None) -> None:
-    assert DatabaseKey.from_stored(kept) is None
-
-
-def test_a_key_is_stored_as_a_line_and_never_printed() -> None:
-    assert DatabaseKey.from_stored(KEY.to_stored() + b"\n") == KEY
-    assert KEY.secret.hex() not in f"{KEY} {KEY!r} {DatabaseAccess(None, KEY)!r}"

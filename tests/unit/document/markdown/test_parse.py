@@ -1,13 +1,11 @@
-"""What the parser recognises as structure, and what it refuses."""
+"""Bytes of a document become sections and entries."""
 
 import pytest
 
 from sync.document.markdown.model import BlockKind
 from sync.document.markdown.parse import MAX_BYTES, parse
-from sync.document.markdown.template import empty_document
-from sync.document.markdown.version_labels import day_label, next_label, parse_day, parse_time_label, time_label
 from sync.errors import DocumentUntouchable
-from tests.unit.document.examples import FULL, NOW, SHORT
+from tests.unit.document.examples import FULL, SHORT
 
 
 def kinds(text: str) -> list[BlockKind]:
@@ -109,28 +107,3 @@ def test_damaged_utf8_is_refused_even_if_it_is_valid_gb18030() -> None:
     assert damaged.decode("gb18030")
     with pytest.raises(DocumentUntouchable):
         parse(damaged)
-
-
-def test_the_template_has_its_label_and_no_entries() -> None:
-    document = parse(empty_document("2026/1/8 15:49:12"))
-    assert document.label == "2026/1/8 15:49:12"
-    assert document.entries == ()
-    assert sum(block.kind is BlockKind.PLACEHOLDER for block in document.blocks) == 6
-    assert document.data == empty_document("2026/1/8 15:49:12")
-
-
-def test_labels_are_written_without_zero_padding_of_the_date() -> None:
-    assert day_label(NOW.date()) == "2026/1/8"
-    assert time_label(NOW) == "2026/1/8 15:49:12"
-    assert time_label(NOW.replace(hour=3, minute=4, second=5)) == "2026/1/8 03:04:05"
-    assert parse_time_label("2026/1/8 15:49:12") == NOW.replace(tzinfo=None)
-    assert parse_day("2026-01-08") == parse_day("2026年1月8日") == NOW.date()
-    assert parse_day("2026/2/30") is parse_time_label("昨天") is None
-
-
-def test_every_label_is_later_than_the_one_before() -> None:
-    assert next_label(None, NOW) == "2026/1/8 15:49:12"
-    assert next_label("2026/1/8 15:49:11", NOW) == "2026/1/8 15:49:12"
-    assert next_label("2026/1/8 15:49:12", NOW) == "2026/1/8 15:49:13"
-    assert next_label("2099/12/31 23:59:59", NOW) == "2100/1/1 00:00:00"
-    assert next_label("9999/12/31 23:59:59", NOW) == next_label("1/8/2026, 3:49:12 PM", NOW) == "2026/1/8 15:49:12"

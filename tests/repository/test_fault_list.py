@@ -58,7 +58,7 @@ def test_the_document_is_generated_from_the_list() -> None:
     assert DOCUMENT.read_text("utf-8") == render(read_faults()), "python -m tests.fault_list"
 
 
-THIS = "unit/test_faults_list.py"
+THIS = "repository/test_fault_list.py"
 
 
 @pytest.mark.parametrize(
