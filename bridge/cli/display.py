@@ -123,6 +123,13 @@ def show_status(result: dict[str, Any]) -> None:
     Console().print(table)
 
 
+def show_edited(result: dict[str, Any]) -> None:
+    counts = dict.fromkeys(("entry_added", "entry_edited", "entry_removed"), 0)
+    for operation in result["operations"]:
+        counts[operation["type"]] += 1
+    echo(", ".join(f"{count} {kind.removeprefix('entry_')}" for kind, count in counts.items()))
+
+
 def show_reply(text: str, result: dict[str, Any]) -> None:
     """What a spoken command did. Exit 2 if `text` is no command."""
     if result["message"]:

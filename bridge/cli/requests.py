@@ -94,7 +94,15 @@ def upsert_session(meta: str) -> Request:
 
 
 def list_sessions(query: str = "{}") -> Request:
-    return Request("sessionMeta/list", json_argument(query, name="filter"), display.show_sessions, role="guest")
+    return Request("sessionMeta/list", parse_event_filter(query), display.show_sessions, role="guest")
+
+
+def restore(sha256: str) -> Request:
+    return Request("memory/restore", {"sha256": sha256}, display.show_edited, repeatable=False)
+
+
+def resolve(answer: str) -> Request:
+    return Request("memory/resolve", {"answer": answer}, display.show_edited, repeatable=False)
 
 
 def parse_event_filter(text: str) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from sync.clock import Clock, SystemClock, new_event_id, new_session_id
 from sync.errors import InvalidInput, StorageError, TooLarge
 from sync.settings.settings import Settings
 
-ANSWER_TIMEOUT: Final = 60.0  # seconds for the answer of a sidecar that answered the ping
-NOT_CARRIED_OUT: Final = frozenset({"unknown_method", "shutting_down"})  # kinds of errors after which nothing was done
+ANSWER_TIMEOUT: Final = 65.0  # seconds for the answer of a sidecar that answered the ping: it ends a call after 60
+# kinds of errors after which nothing was done; the last two if the wire cannot carry what this process can do itself
+NOT_CARRIED_OUT: Final = frozenset({"unknown_method", "shutting_down", "parse_error", "invalid_request"})
 USAGE_KINDS: Final = frozenset({InvalidInput.kind, TooLarge.kind})
 
 
@@ -91,13 +92,12 @@ def open_sidecar(cli: CliContext) -> Iterator[socket | None]:
 def run_in_sidecar(cli: CliContext, connection: socket, request: Request) -> bool:
     """Send a request that has its ids, and print the answer. False if this process has to do the work."""
     try:
-        timeout = ANSWER_TIMEOUT + request.params.get("waitMs", 0) / 1000
-        response = exchange(connection, request.method, request.params, timeout=timeout)
+        response = exchange(connection, request.method, request.params, timeout=ANSWER_TIMEOUT)
     except (OSError, ValueError):
         if request.repeatable:
             return False
         hint = "See whether it was done before you repeat it."
-        raise StorageError("the sidecar ended while it carried out this command", hint=hint) from None
+        raise StorageError("the sidecar did not answer while it carried out this command", hint=hint) from None
     if "error" not in response:
         print_result(cli, response.get("result"), request.show)
         return True

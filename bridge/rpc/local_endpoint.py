@@ -5,7 +5,6 @@ the sidecar lock, replaces the socket of one that was killed.
 """
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -47,22 +46,22 @@ def _listening_socket(data_dir: Path) -> Iterator[socket.socket | None]:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.setblocking(False)
-            mask = os.umask(0o177)
+            path = data_dir / SOCKET_NAME
             try:
-                with suppress(FileNotFoundError):
-                    (data_dir / SOCKET_NAME).unlink()
+                path.unlink(missing_ok=True)
                 listener.bind(address)
+                path.chmod(0o600)  # before it listens; a umask would also apply to the other threads
+                bound = path.stat().st_ino
             except OSError:
                 yield None
                 return
-            finally:
-                os.umask(mask)
             listener.listen()
             try:
                 yield listener
             finally:
                 with suppress(OSError):
-                    (data_dir / SOCKET_NAME).unlink()
+                    if path.stat().st_ino == bound:  # otherwise the folder was replaced, and another sidecar listens
+                        path.unlink()
 
 
 async def _accept_connections(listener: socket.socket, table: MethodTable[App], app: App) -> None:

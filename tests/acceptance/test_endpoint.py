@@ -15,6 +15,7 @@ import pytest
 
 from bridge.rpc import local_endpoint
 from bridge.rpc.endpoint_client import MAX_SOCKET_PATH_BYTES, SOCKET_NAME, connect_to_sidecar, is_same_user
+from bridge.rpc.framing import FRAME_LIMIT
 from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
 FACT = {"type": "memory_fact", "payload": {"content": "重试三次"}}
@@ -128,6 +129,28 @@ def test_a_command_does_its_work_itself_when_the_sidecar_does_not_answer(
     assert sorted(texts) == ["exchange_recorded", "memory_fact"], "nothing was recorded twice"
 
 
+def test_a_request_that_the_wire_cannot_carry_is_carried_out_by_the_command(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with Sidecar(home) as app:
+        app.call("sync/status")
+        home.run("update", "-", "好的", stdin="a" * (FRAME_LIMIT - 50))  # the envelope makes it too long
+        assert app.call("events/tail", limit=1)["events"][0]["type"] == "exchange_recorded"
+
+
+def test_a_sidecar_leaves_the_socket_of_another_one_in_a_replaced_folder(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with ExitStack() as stack:
+        app = stack.enter_context(Sidecar(home))
+        app.call("sync/status")
+        home.data.rename(tmp_path / "moved away")
+        beside = stack.enter_context(Sidecar(home))
+        beside.call("sync/status")
+        app.stop()
+        with connect_to_sidecar(home.data, timeout=30) as connection:
+            assert connection is not None
+            assert "result" in ask(connection, "sync/status")
+
+
 class TestOutput:
     """What a command prints and its exit status do not depend on who carries it out."""
 
@@ -147,7 +170,10 @@ class TestOutput:
         ("update", "-", "好的", "--key", "k"),
         ("load", "--scope", "device"),
         ("load", "--prompt"),
+        ("update", "甲", "乙", "--importance", "nan"),
         ("load", "--max-chars", "0"),
+        ("load", "--max-chars", str(2**64)),
+        ("load", "--wait-ms", str(2**64)),
         ("search", "重试", "--limit=3", "--kind", "fact"),
         ("search", "重试", "--context"),
         ("search", "重试", "--since", "nonsense"),
@@ -156,6 +182,7 @@ class TestOutput:
         ("session-meta", "upsert", '{"session_id": "s1", "title": "标题"}'),
         ("session-meta", "list"),
         ("session-meta", "list", '{"limit": 0}'),
+        ("session-meta", "list", "7"),
         ("load", "--no-such-option"),
         ("status", "superfluous"),
     ]

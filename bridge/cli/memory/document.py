@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli import requests
+from bridge.cli.runner import JsonFlag, call_method, run_command
 
 
 def history(
@@ -26,7 +27,7 @@ def restore(
     json: JsonFlag = False,
 ) -> None:
     """Bring a version back, as new events; what is there now stays in the history."""
-    call_method(context, "memory/restore", {"sha256": sha256}, _show_edited, as_json=json, role="helper")
+    run_command(context, requests.restore(sha256), as_json=json)
 
 
 def resolve(
@@ -38,17 +39,10 @@ def resolve(
     json: JsonFlag = False,
 ) -> None:
     """Answer suspicious_mass_delete, document_missing, cloud_mass_delete or mass_erasure_waits of `status`."""
-    call_method(context, "memory/resolve", {"answer": answer}, _show_edited, as_json=json, role="helper")
+    run_command(context, requests.resolve(answer), as_json=json)
 
 
 def _show_history(result: dict[str, Any]) -> None:
     for version in result["versions"]:
         entries = f"{version['entries']:>5} entries"
         typer.echo(f"{version['createdAt']}  {version['cause']:<10} {entries}  {version['sha256']}")
-
-
-def _show_edited(result: dict[str, Any]) -> None:
-    counts = dict.fromkeys(("entry_added", "entry_edited", "entry_removed"), 0)
-    for operation in result["operations"]:
-        counts[operation["type"]] += 1
-    typer.echo(", ".join(f"{count} {kind.removeprefix('entry_')}" for kind, count in counts.items()))

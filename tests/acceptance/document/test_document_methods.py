@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bridge.rpc.endpoint_client import SOCKET_NAME
 from tests.acceptance.environment import events_of, wait_for_lines, wait_until_reconciled
 from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
@@ -165,13 +166,27 @@ class TestByCommandLine:
         assert refused.returncode == 2
         assert "hint: `xiaobai-memory history`" in refused.stderr
 
-    @pytest.mark.usefixtures("sidecar")
-    def test_beside_a_running_sidecar_only_that_one_may_write(self, home: Home) -> None:
+    def test_a_running_sidecar_restores_a_version_and_takes_an_answer(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
+        edit(home, "- 第 3 条\n", "")
+        wait_until(lambda: "第 3 条" not in sidecar.load()["document"])
+        _, before, *_ = home.json("history", "--limit", "2")["versions"]
+        assert home.run("restore", before["sha256"][:8]).stdout == "1 added, 0 edited, 0 removed\n"
+        assert "- 第 3 条\n" in home.file.read_text("utf-8")
+        home.file.write_bytes(b"")
+        wait_until(lambda: "suspicious_mass_delete" in home.json("status")["document"]["warnings"])
+        home.run("resolve", "restore")
+        assert "- 第 3 条\n" in home.file.read_text("utf-8")
+        refused = home.run("--json", "restore", "0" * 64, check=False)
+        assert (refused.returncode, "history" in refused.stderr) == (2, True)
+
+    def test_only_a_running_sidecar_may_write_if_it_cannot_be_asked(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.call("sync/status")
+        (home.data / SOCKET_NAME).unlink()
         for arguments in (("restore", "0" * 64), ("resolve", "accept")):
             refused = home.run("--json", *arguments, check=False)
             assert refused.returncode == 1
             assert "already_running" in refused.stderr
-        assert len(home.json("history")["versions"]) >= 2
 
 
 def removals(home: Home) -> list[dict[str, Any]]:
