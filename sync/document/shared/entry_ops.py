@@ -6,7 +6,7 @@ Events may come from any program; one that cannot be understood has no operation
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -117,29 +117,16 @@ def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     repeated = repeated_exchange_id(event)
     asked, answered = exchange_ids(event) if repeated is None else (f"{repeated}.q", f"{repeated}.a")
     kinds = (EXCHANGE_RECORDED, EXCHANGE_RECORDED) if repeated is None else (COUNT_REPEAT, ADD_ONCE)
-    for entry_id, kind, prefix, summary, place in (
-        (
-            asked,
-            kinds[0],
-            QUESTION_PREFIX,
-            event.payload.get("question", ""),
-            EntryPosition(order, section, at_end=True, blank_before=True),
-        ),
-        (
-            answered,
-            kinds[1],
-            ANSWER_PREFIX,
-            event.payload.get("answer", ""),
-            EntryPosition(order, section, after=asked),
-        ),
-    ):
+    places = EntryPosition(order, section, at_end=True, blank_before=True), EntryPosition(order, section, after=asked)
+    summaries = (event.payload.get(side, "") for side in ("question", "answer"))
+    lines = zip((asked, answered), kinds, (QUESTION_PREFIX, ANSWER_PREFIX), summaries, places, strict=True)
+    for entry_id, kind, prefix, summary, place in lines:
         text = (prefix + one_line(str(summary))).rstrip()
-        shared = repeated is not None
-        yield EntryOp(order, entry_id, event.event_id, kind, event.device_id, text, place, shared=shared)
+        yield _op(event, order, entry_id, kind, text=text, position=place, shared=repeated is not None)
     for entry in preference_entries_of(event):
         place = EntryPosition(order, entry.section, at_end=True)
         text = as_single_entry(entry.text)
-        yield EntryOp(order, entry.entry_id, event.event_id, ADD_ONCE, event.device_id, text, place, shared=True)
+        yield _op(event, order, entry.entry_id, ADD_ONCE, text=text, position=place, shared=True)
 
 
 def ops_of_day_compaction(event: Event, order: EventOrder) -> Iterator[EntryOp]:
@@ -152,28 +139,21 @@ def ops_of_day_compaction(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     if is_clock_ahead(event):
         if payload is not None and payload.entry_id:
             position = EntryPosition(order, EARLIER_SECTION)
-            yield EntryOp(
-                order, payload.entry_id, event.event_id, ENTRY_MOVED, event.device_id, position=position, shared=True
-            )
+            yield _op(event, order, payload.entry_id, ENTRY_MOVED, position=position, shared=True)
         return
     for entry_id, seen in compacted_entry_hashes(event).items():
-        yield EntryOp(order, entry_id, event.event_id, ENTRY_REMOVED, event.device_id, base_hash=seen, shared=True)
+        yield _op(event, order, entry_id, ENTRY_REMOVED, base_hash=seen, shared=True)
     if payload is not None and payload.entry_id and payload.text:
         kind = ENTRY_ADDED if payload.base is None else ENTRY_EDITED
         place = EntryPosition(order, EARLIER_SECTION, at_end=kind == ENTRY_EDITED)
-        base_hash = None if payload.base is None else text_hash(payload.base)
-        yield EntryOp(
-            order,
-            payload.entry_id,
-            event.event_id,
-            kind,
-            event.device_id,
-            as_single_entry(payload.text),
-            place,
-            payload.base,
-            base_hash,
-            shared=True,
-        )
+        text, base = as_single_entry(payload.text), payload.base
+        base_hash = None if base is None else text_hash(base)
+        named = {"text": text, "position": place, "base": base, "base_hash": base_hash}
+        yield _op(event, order, payload.entry_id, kind, **named, shared=True)
+
+
+def _op(event: Event, order: EventOrder, entry_id: str, kind: str, **more: Any) -> EntryOp:
+    return EntryOp(order, entry_id, event.event_id, kind, event.device_id, **more)
 
 
 def op_of_entry_event(event: Event, payload: EntryPayload, section: Section, order: EventOrder) -> EntryOp | None:
@@ -182,15 +162,14 @@ def op_of_entry_event(event: Event, payload: EntryPayload, section: Section, ord
     place: EntryPosition | None = EntryPosition(order, section, after=payload.after, blank_before=payload.gap)
     if event.type == ENTRY_EDITED and not payload.placed:
         place = EntryPosition(order, section, at_end=True)  # applies only if the section changes
-    return EntryOp(
+    return _op(
+        event,
         order,
         payload.entry_id,
-        event.event_id,
         event.type,
-        event.device_id,
-        as_single_entry(payload.text) if payload.text is not None else "",
-        None if event.type == ENTRY_REMOVED and not section else place,
-        payload.base,
-        text_hash(payload.base) if payload.base is not None else payload.base_hash,
-        payload.shared,
+        text=as_single_entry(payload.text) if payload.text is not None else "",
+        position=None if event.type == ENTRY_REMOVED and not section else place,
+        base=payload.base,
+        base_hash=text_hash(payload.base) if payload.base is not None else payload.base_hash,
+        shared=payload.shared,
     )
