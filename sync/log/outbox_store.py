@@ -1,7 +1,8 @@
 """SQL of deliveries, quarantine and cursors: what must still be sent, and how far the remote log was read."""
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import asdict
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, insert, literal, select, update
 
@@ -9,18 +10,18 @@ from sync.db.engine import Transaction
 from sync.db.schema import cursors, deliveries, delivery_counts, events, quarantine
 from sync.log.model import Event, RefusedEvent, RemoteCursor
 
+_TO: Final = deliveries.c.destination == bindparam("to")
+_IDS: Final[Any] = bindparam("ids", expanding=True)
 _DELIVER: Final = insert(deliveries).values(state="pending")
 _SET_STATE: Final = (
-    update(deliveries)
-    .where(deliveries.c.destination == bindparam("to"), deliveries.c.position == bindparam("at"))
-    .values(state=bindparam("now"))
+    update(deliveries).where(_TO, deliveries.c.position == bindparam("at")).values(state=bindparam("now"))
 )
 _COUNT: Final = select(delivery_counts.c.count).where(
     delivery_counts.c.destination == bindparam("to"), delivery_counts.c.state == bindparam("now")
 )
 _PENDING: Final = (
     select(deliveries.c.position)
-    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state == "pending")
+    .where(_TO, deliveries.c.state == "pending")
     .order_by(deliveries.c.position)
     .limit(bindparam("most"))
 )
@@ -41,22 +42,16 @@ _RELEASE: Final = delete(quarantine).where(
 )
 _MOVE_ALL: Final = (
     update(deliveries)
-    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state.in_(bindparam("then", expanding=True)))
-    .where(
-        deliveries.c.position.in_(
-            select(events.c.position).where(events.c.event_id.in_(bindparam("ids", expanding=True)))
-        )
-    )
+    .where(_TO, deliveries.c.state.in_(bindparam("then", expanding=True)))
+    .where(deliveries.c.position.in_(select(events.c.position).where(events.c.event_id.in_(_IDS))))
     .values(state=bindparam("now"))
 )
 _RELEASE_ALL: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"),
-    quarantine.c.position.in_(select(events.c.position).where(events.c.event_id.in_(bindparam("ids", expanding=True)))),
+    quarantine.c.position.in_(select(events.c.position).where(events.c.event_id.in_(_IDS))),
 )
 _POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
-_POSITIONS: Final = select(events.c.event_id, events.c.position).where(
-    events.c.event_id.in_(bindparam("ids", expanding=True))
-)
+_POSITIONS: Final = select(events.c.event_id, events.c.position).where(events.c.event_id.in_(_IDS))
 _SET_NUMBER: Final = update(events).where(events.c.position == bindparam("at")).values(server_seq=bindparam("number"))
 _SET_NUMBER_AND_TIME: Final = (
     update(events)
@@ -64,7 +59,7 @@ _SET_NUMBER_AND_TIME: Final = (
     .values(server_seq=bindparam("number"), server_ts=bindparam("time"))
 )
 _REPLICA_NUMBERS: Final = select(events.c.event_id, events.c.replica_id, events.c.replica_seq)
-_OURS: Final = _REPLICA_NUMBERS.where(events.c.event_id.in_(bindparam("ids", expanding=True)))
+_OURS: Final = _REPLICA_NUMBERS.where(events.c.event_id.in_(_IDS))
 _UNDER: Final = _REPLICA_NUMBERS.where(
     events.c.replica_id.in_(bindparam("replicas", expanding=True)),
     events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
@@ -87,7 +82,7 @@ _BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam
 _SEND_AGAIN: Final = (
     update(deliveries)
     .where(
-        deliveries.c.destination == bindparam("to"),
+        _TO,
         deliveries.c.state == "acked",
         deliveries.c.position.in_(select(events.c.position).where(events.c.server_seq.is_(None))),
     )
@@ -235,16 +230,10 @@ def quarantine_event(connection: Transaction, destination: str, refusal: Refused
     """Quarantine an event: it no longer blocks others, and it is kept."""
     position = connection.execute(_POSITION, {"id": refusal.event_id}).scalar_one()
     connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "quarantined"})
-    connection.execute(
-        insert(quarantine).prefix_with("or replace"),
-        {
-            "destination": destination,
-            "position": position,
-            "code": refusal.code,
-            "message": refusal.message,
-            "noticed_at": refusal.noticed_at,
-        },
-    )
+    values = asdict(refusal)
+    del values["event_id"]
+    refused = insert(quarantine).prefix_with("or replace")
+    connection.execute(refused, {"destination": destination, "position": position, **values})
 
 
 def list_refused(connection: Transaction, destination: str) -> list[RefusedEvent]:
@@ -261,18 +250,9 @@ def read_cursor(connection: Transaction, destination: str) -> RemoteCursor:
 
 
 def save_cursor(connection: Transaction, destination: str, remote_cursor: RemoteCursor) -> None:
-    connection.execute(
-        _MOVE_CURSOR,
-        {
-            "destination": destination,
-            "epoch": remote_cursor.epoch,
-            "seq": remote_cursor.seq,
-            "event_id": remote_cursor.event_id,
-            "head": remote_cursor.head,
-            "synced_at": remote_cursor.synced_at,
-            "may_lack": remote_cursor.may_lack,
-        },
-    )
+    values = asdict(remote_cursor)
+    del values["event_ts"]  # of the event's own row
+    connection.execute(_MOVE_CURSOR, {"destination": destination, **values})
 
 
 def drop_undelivered(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
@@ -329,10 +309,8 @@ def release_quarantined(
     """
     refused = [refusal.event_id for refusal in list_refused(connection, destination)]
     released = [event_id for event_id in refused if event_ids is None or event_id in event_ids]
-    for event_id in released:
+    for event_id in released:  # one by one: there may be more of them than one statement holds
         position = connection.execute(_POSITION, {"id": event_id}).scalar_one()
         connection.execute(_SET_STATE, {"to": destination, "at": position, "now": state})
-        connection.execute(
-            delete(quarantine).where(quarantine.c.destination == destination, quarantine.c.position == position)
-        )
+        connection.execute(_RELEASE, {"to": destination, "at": position})
     return released
