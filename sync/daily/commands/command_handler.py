@@ -126,11 +126,9 @@ class CommandHandler:
         request = RecordRequest(session_id, context.turns, project_path=context.project_path, is_explicit=True)
         result = await self._daily.record_service.record_conversation(request)
         if resumed and result.record is None:
-            texts = (
-                "好的，之后的内容会保存；已清除的内容不会恢复",
-                "Saving again from here; what was erased does not come back",
-            )
-            return CommandReply(command, True, _in_language(command, *texts), ())
+            chinese = "好的，之后的内容会保存；已清除的内容不会恢复"
+            english = "Saving again from here; what was erased does not come back"
+            return _reply(command, True, chinese, english, ())
         return _saved_reply(command, result)
 
     async def _resume(self, context: CommandContext) -> bool:
@@ -168,7 +166,8 @@ class CommandHandler:
 
     async def _sensitive(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         done = await self._skip(command, context)
-        return replace(done, message=_in_language(command, "已标记为敏感。", "Marked as sensitive. ") + done.message)
+        marked = "已标记为敏感。" if command.is_chinese else "Marked as sensitive. "
+        return replace(done, message=marked + done.message)
 
     def _format_time(self, unix_ms: int) -> str:
         now, then = self._daily.clock.now(), self._daily.clock.local(from_unix_ms(unix_ms))
@@ -176,10 +175,8 @@ class CommandHandler:
 
     async def _search_memories(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         if not command.argument:
-            message = _in_language(
-                command, "要搜索什么？例如：搜索记忆: 火锅", "What for? As in search memory: hot pot"
-            )
-            return CommandReply(command, False, message, hits=())
+            texts = "要搜索什么？例如：搜索记忆: 火锅", "What for? As in search memory: hot pot"
+            return _reply(command, False, *texts, hits=())
         value = (await self._daily.options(context.project_path)).value
         search = configured_search(command.argument, value, self._daily.today, context.project_path, self._provider)
         hits = tuple(await self._search(search))
@@ -190,27 +187,27 @@ class CommandHandler:
                 f"最近 {days} 天没有；更早的有 {older} 条（记忆设置: retrieval.search_scope_days 决定找多远）",
                 f"Nothing in the last {days} days; {older} older (retrieval.search_scope_days says how far to look)",
             )
-        return CommandReply(command, bool(hits), _in_language(command, *texts), hits=hits)
+        return _reply(command, bool(hits), *texts, hits=hits)
 
     async def _show(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
         day = command.argument or self._daily.today
         text, records = await self._daily.day_page(day, None)
-        message = _in_language(command, f"{day} 有 {len(records)} 条记忆", f"{len(records)} of {day}")
-        return CommandReply(command, bool(records), message, tuple(records), page=text)
+        texts = f"{day} 有 {len(records)} 条记忆", f"{len(records)} of {day}"
+        return _reply(command, bool(records), *texts, records, page=text)
 
     async def _delete(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
         words, is_confirmed = split_confirmation(command.argument)
         if not words:
             texts = "要删除什么？例如：删除记忆: 火锅", "Delete what? As in delete memory: hot pot"
-            return CommandReply(command, False, _in_language(command, *texts))
+            return _reply(command, False, *texts)
         records = match_records((await self._daily.current_records()).visible(), words)
         if records and names_records(records, words):
             return await self._remove_matching(command, records)
         events = await self._erasure.find_events(words)
         if not events and not records:
-            return CommandReply(command, False, _in_language(command, "没有找到这条记忆", "Nothing matches"), ())
+            return _reply(command, False, "没有找到这条记忆", "Nothing matches", ())
         if not is_confirmed and len(records) == 1 and all(event.type in RECORD_EVENT_TYPES for event in events):
             return await self._remove_matching(command, records)
         if is_confirmed:
@@ -220,23 +217,19 @@ class CommandHandler:
             f"找到：{listed}。还没有删除；说“删除记忆: {words} 确认”永久清除（不能撤销）",
             f'Found: {listed}. Nothing is deleted yet; "delete memory: {words} confirm" erases it for good',
         )
-        return CommandReply(command, False, _in_language(command, *texts), tuple(records[:MAX_LISTED]))
+        return _reply(command, False, *texts, records[:MAX_LISTED])
 
     async def _remove_matching(self, command: SpokenCommand, records: Sequence[Record]) -> CommandReply:
         """Remove a daily record; if several match, list them instead."""
         if len(records) != 1:
-            texts = (
-                "有多条每日记忆匹配，请用日期和编号指明一条",
-                "Several daily records match: name one by date and number",
-            )
-            return CommandReply(command, False, _in_language(command, *texts), tuple(records[:MAX_LISTED]))
+            chinese = "有多条每日记忆匹配，请用日期和编号指明一条"
+            english = "Several daily records match: name one by date and number"
+            return _reply(command, False, chinese, english, records[:MAX_LISTED])
         result = await self._daily.record_service.remove(records[0].record_id)
         topic = records[0].content.topic
-        texts = (
-            f"已从每日记忆删除：{topic}（说“撤销”可恢复）",
-            f'Deleted the daily record: {topic} ("undo" brings it back)',
-        )
-        return CommandReply(command, True, _in_language(command, *texts), tuple(records), event_id=result.event_id)
+        chinese = f"已从每日记忆删除：{topic}（说“撤销”可恢复）"
+        english = f'Deleted the daily record: {topic} ("undo" brings it back)'
+        return _reply(command, True, chinese, english, records, event_id=result.event_id)
 
     async def _erase_matching(self, command: SpokenCommand, events: Sequence[Event]) -> CommandReply:
         """Erase these events for good, with all events of the same daily records."""
@@ -245,9 +238,8 @@ class CommandHandler:
         matching = ConversationEvents(None, event_ids=tuple(event.event_id for event in events))
         erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(matching, ids))
         listed = describe_events(events, chinese=command.is_chinese)
-        message = _in_language(command, f"已永久清除：{listed}。", f"Erased for good: {listed}.")
-        message += pending_erasure_note(erased, chinese=command.is_chinese)
-        return CommandReply(command, erased.count > 0, message, ())
+        done = _reply(command, erased.count > 0, f"已永久清除：{listed}。", f"Erased for good: {listed}.", ())
+        return replace(done, message=done.message + pending_erasure_note(erased, chinese=command.is_chinese))
 
     async def _undo(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         """Undo the last removal of a daily record. An erasure cannot be undone."""
@@ -259,16 +251,12 @@ class CommandHandler:
         ]
         last = next((event for event in reversed(own) if event.type in {SESSION_REMOVED, SESSION_MARKED}), None)
         if last is None:
-            texts = (
-                "没有可以撤销的删除；永久清除的内容不能恢复",
-                "No deletion to undo; what was erased cannot come back",
-            )
-            return CommandReply(command, False, _in_language(command, *texts))
+            chinese = "没有可以撤销的删除；永久清除的内容不能恢复"
+            return _reply(command, False, chinese, "No deletion to undo; what was erased cannot come back")
         result = await self._daily.record_service.undo(last.event_id)
         records = (result.record,) if result.record else ()
         topic = result.record.content.topic if result.record else ""
-        message = _in_language(command, f"已撤销：{topic}", f"Undone: {topic}")
-        return CommandReply(command, True, message, records, event_id=result.event_id)
+        return _reply(command, True, f"已撤销：{topic}", f"Undone: {topic}", records, event_id=result.event_id)
 
     async def _clean(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
@@ -282,28 +270,31 @@ class CommandHandler:
                 f"有 {len(expired)} 条过期记忆；说“清理旧记忆: 确认”来清理",
                 f'{len(expired)} are expired; say "clean up old memories: confirm"',
             )
-        return CommandReply(command, is_confirmed and bool(expired), _in_language(command, *texts), tuple(expired))
+        return _reply(command, is_confirmed and bool(expired), *texts, expired)
 
     async def _settings(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         if not command.argument:
             options = await self._daily.options(context.project_path)
-            return CommandReply(command, True, _in_language(command, "当前记忆设置", "The settings"), options=options)
+            return _reply(command, True, "当前记忆设置", "The settings", options=options)
         option, equals, value = command.argument.replace("＝", "=").partition("=")
         if not equals:
             raise InvalidInput("an option is set as name=value", field="text", hint="recording.auto_save=false")
         options = await self._daily.set_option(
             context.project_path, option.strip(), config.parse_value(value), for_project=False
         )
-        return CommandReply(command, True, _in_language(command, "设置已保存", "Saved"), options=options)
+        return _reply(command, True, "设置已保存", "Saved", options=options)
 
 
 def _saved_reply(command: SpokenCommand, result: ChangeResult) -> CommandReply:
     if result.record is None:
-        return CommandReply(command, False, _in_language(command, "没有可以保存的内容", "There is nothing to save"), ())
+        return _reply(command, False, "没有可以保存的内容", "There is nothing to save", ())
     topic = result.record.content.topic
-    message = _in_language(command, f"已记住：{topic}", f"Saved: {topic}")
-    return CommandReply(command, True, message, (result.record,), event_id=result.event_id)
+    return _reply(command, True, f"已记住：{topic}", f"Saved: {topic}", (result.record,), event_id=result.event_id)
 
 
-def _in_language(command: SpokenCommand, chinese: str, english: str) -> str:
-    return chinese if command.is_chinese else english
+def _reply(
+    command: SpokenCommand, done: bool, chinese: str, english: str, records: Sequence[Record] | None = None, **more: Any
+) -> CommandReply:
+    """A reply in the language of the command."""
+    shown = None if records is None else tuple(records)
+    return CommandReply(command, done, chinese if command.is_chinese else english, shown, **more)

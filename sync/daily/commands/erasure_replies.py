@@ -71,13 +71,9 @@ def not_saved_reply(
     conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int, chinese: bool
 ) -> str:
     """The answer to "don't save this". `since`: when the conversation began; `was_named`: by the caller."""
-    if chinese:
-        return _not_saved_reply_zh(
-            conversation, erased, since, was_named=was_named, minutes=minutes
-        ) + pending_erasure_note(erased, chinese=True)
-    return _not_saved_reply_en(
-        conversation, erased, since, was_named=was_named, minutes=minutes
-    ) + pending_erasure_note(erased, chinese=False)
+    reply = _not_saved_reply_zh if chinese else _not_saved_reply_en
+    text = reply(conversation, erased, since, was_named=was_named, minutes=minutes)
+    return text + pending_erasure_note(erased, chinese=chinese)
 
 
 def _not_saved_reply_zh(

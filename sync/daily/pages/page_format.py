@@ -19,12 +19,14 @@ CODE_HEADING: Final = "代码/配置"
 TAGS_HEADING: Final = "标签"
 MARK_HEADING: Final = "标记"
 ORIGIN_HEADING: Final = "来源"
+_HEADINGS: Final = (TOPIC_HEADING, FACTS_HEADING, CODE_HEADING, TAGS_HEADING, MARK_HEADING, ORIGIN_HEADING)
 _MARK_WORDS: Final[dict[Mark, str]] = {"important": "重要", "outdated": "过时"}
 _WORD_MARKS: Final = {word: mark for mark, word in _MARK_WORDS.items()}
 
 _PAGE_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆", re.ASCII)
 _SESSION_HEADING: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})", re.ASCII)
 _SECTION_HEADING: Final = re.compile(r"### (.+)")
+_SECTION_END: Final = re.compile(rf"{_SESSION_HEADING.pattern}|{_SECTION_HEADING.pattern}|---", re.ASCII)
 _FENCE: Final = re.compile(r"(`{3,})([^`]*)")
 
 
@@ -124,11 +126,7 @@ class _LineReader:
                 fence = "" if line.strip() == fence else fence
             elif mark is not None:
                 fence = mark.group(1)
-            elif (
-                _SESSION_HEADING.fullmatch(line.strip())
-                or _SECTION_HEADING.fullmatch(line.strip())
-                or line.strip() == "---"
-            ):
+            elif _SECTION_END.fullmatch(line.strip()):
                 break
             lines.append(line)
             self.line_number += 1
@@ -156,14 +154,7 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
     while (section := _SECTION_HEADING.fullmatch(reader.peek().strip())) is not None:
         reader.next_non_blank()
         name = section.group(1).strip()
-        if name in sections or name not in {
-            TOPIC_HEADING,
-            FACTS_HEADING,
-            CODE_HEADING,
-            TAGS_HEADING,
-            MARK_HEADING,
-            ORIGIN_HEADING,
-        }:
+        if name in sections or name not in _HEADINGS:
             raise reader.error("an unknown section, or one that occurs twice")
         sections[name] = reader.section_lines()
     if reader.peek().strip() == "---":

@@ -43,9 +43,6 @@ class DailyRecords:
     record_ids: tuple[str, ...] = ()  # in the order of the log, removed records included
     all_change_ids: frozenset[str] = frozenset()  # undone and erased changes included
 
-    def on_day(self, day: str) -> list[Record]:
-        return [record for record in self.by_id.values() if record.date == day]
-
     def visible(self) -> list[Record]:
         """The records that pages show: all but the expired ones."""
         return [record for record in self.by_id.values() if "expired" not in record.marks]
