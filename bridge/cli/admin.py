@@ -1,4 +1,4 @@
-"""`admin …`: what the owner of a Supabase project asks about all its users, and how he keeps it small.
+"""`admin …`: figures about all users of a Supabase project, and its upkeep, for the project's owner.
 
 The secret key comes from the environment (`XIAOBAI_ADMIN_KEY` or `SUPABASE_SECRET_KEY`) and from nowhere else. Nothing
 here opens a memory or touches a file of this machine.
@@ -8,19 +8,19 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import typer
 
-from bridge.cli.output import CliContext, exit_with_error, print_json
-from bridge.cli.runner import JsonFlag
-from sync.errors import CloudNotConfigured, InvalidInput, XiaobaiError
+from bridge.cli.output import print_result
+from bridge.cli.progress import progress_bar
+from bridge.cli.runner import CommandApp, cli_context
+from sync.errors import CloudNotConfigured, InvalidInput
 from sync.settings.settings import Settings, pop_admin_key
 
-app = typer.Typer(help="For the owner of a Supabase project; needs its secret key in XIAOBAI_ADMIN_KEY.")
+app = CommandApp(help="For the owner of a Supabase project; needs its secret key in XIAOBAI_ADMIN_KEY.")
 
 UserOption = Annotated[str | None, typer.Option("--user", help="One user's id; all where it is missing.")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")]
@@ -40,76 +40,69 @@ COLUMNS: Final = {
 
 
 @app.command("users")
-def users(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+def users(*, limit: Limit = 1000) -> None:
     """Who syncs: devices, events, when last seen; the latest first."""
-    _list_view(context, "users", as_json=json, order="last_seen_at", newest=True, limit=limit)
+    _list_view("users", order="last_seen_at", newest=True, limit=limit)
 
 
 @app.command("devices")
-def devices(context: typer.Context, *, user: UserOption = None, limit: Limit = 1000, json: JsonFlag = False) -> None:
+def devices(*, user: UserOption = None, limit: Limit = 1000) -> None:
     """Every device: when seen, how far behind, what it set aside."""
-    _list_view(context, "devices", as_json=json, order="last_seen_at", newest=True, limit=limit, user=user)
+    _list_view("devices", order="last_seen_at", newest=True, limit=limit, user=user)
 
 
 @app.command("activity")
-def activity(
-    context: typer.Context, *, user: UserOption = None, days: Days = 30, limit: Limit = 1000, json: JsonFlag = False
-) -> None:
+def activity(*, user: UserOption = None, days: Days = 30, limit: Limit = 1000) -> None:
     """Events that arrived, by day, user and device; the newest first."""
-    _list_view(context, "activity", as_json=json, order="day", newest=True, limit=limit, user=user, days=days)
+    _list_view("activity", order="day", newest=True, limit=limit, user=user, days=days)
 
 
 @app.command("growth")
-def growth(context: typer.Context, *, days: Days = 90, json: JsonFlag = False) -> None:
+def growth(*, days: Days = 90) -> None:
     """By day: who wrote, who for the first time, how much, how much in all."""
-    _list_view(context, "growth", as_json=json, order="day", newest=True, limit=days, days=days)
+    _list_view("growth", order="day", newest=True, limit=days, days=days)
 
 
 @app.command("stale")
-def stale(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+def stale(*, limit: Limit = 1000) -> None:
     """Devices not heard of for a week, or more than a thousand events behind."""
-    _list_view(context, "stale", as_json=json, order="last_seen_at", limit=limit)
+    _list_view("stale", order="last_seen_at", limit=limit)
 
 
 @app.command("quarantine")
-def quarantine(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+def quarantine(*, limit: Limit = 1000) -> None:
     """What devices have set aside because the server refuses it: counts by code."""
-    _list_view(context, "quarantine", as_json=json, order="reported_at", newest=True, limit=limit)
+    _list_view("quarantine", order="reported_at", newest=True, limit=limit)
 
 
 @app.command("checkpoint")
-def checkpoint(context: typer.Context, user: UserArgument = None, *, days: Days = 30, json: JsonFlag = False) -> None:
+def checkpoint(user: UserArgument = None, *, days: Days = 30) -> None:
     """Fold old events, past what every device seen in so many days holds. Nothing is lost by it."""
-    _run_steps(context, user, lambda admin, user_id: admin.checkpoint(user_id, days), "folded", as_json=json)
+    _run_steps(user, lambda admin, user_id: admin.checkpoint(user_id, days), "folded")
 
 
 @app.command("prune")
-def prune(context: typer.Context, user: UserArgument = None, *, json: JsonFlag = False) -> None:
+def prune(user: UserArgument = None) -> None:
     """Delete the rows of folded events; may be killed and repeated."""
-    _run_steps(context, user, lambda admin, user_id: admin.prune(user_id), "pruned", as_json=json)
+    _run_steps(user, lambda admin, user_id: admin.prune(user_id), "pruned")
 
 
 @app.command("purge-user")
 def purge_user(
-    context: typer.Context,
     user: Annotated[str, typer.Argument(help="The user's id.")],
     *,
     account: Annotated[bool, typer.Option("--account", help="Delete the account itself as well.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: JsonFlag = False,
 ) -> None:
-    """Erase everything a user has on the server, and revoke his devices. What lies on his devices is his."""
-    if not yes and typer.prompt("Everything of this user will be erased. Type his id to go on", err=True) != user:
-        error = InvalidInput("that is another id; nothing was erased", field="user")
-        exit_with_error(error, as_json=json or context.ensure_object(CliContext).json)
-    _run_steps(context, user, lambda admin, user_id: admin.purge(user_id, account=account), "erased", as_json=json)
+    """Erase everything a user has on the server, and revoke their devices. What is on those devices stays there."""
+    if not yes and typer.prompt("Everything of this user will be erased. Type the id to go on", err=True) != user:
+        raise InvalidInput("that is another id; nothing was erased", field="user")
+    _run_steps(user, lambda admin, user_id: admin.purge(user_id, account=account), "erased")
 
 
 def _list_view(
-    context: typer.Context,
     view: str,
     *,
-    as_json: bool,
     order: str,
     limit: int,
     newest: bool = False,
@@ -120,64 +113,49 @@ def _list_view(
     if days is not None:
         where["day"] = f"gt.{(datetime.now(UTC) - timedelta(days=days)).date().isoformat()}"
 
-    async def asking(admin: Any) -> dict[str, Any]:
+    async def list_rows(admin: Any) -> dict[str, Any]:
         if user is not None:
             where["user_id"] = f"eq.{_user_id(user)}"
         return {"rows": await admin.view_rows(view, order=order, newest=newest, filters=where, limit=limit)}
 
-    _run_as_admin(context, asking, lambda result: _show_table(view, result["rows"]), as_json=as_json)
+    _run_as_admin(list_rows, lambda result: _show_table(view, result["rows"]))
 
 
 def _run_steps(
-    context: typer.Context,
     user: str | None,
     steps: Callable[[Any, str], AsyncIterator[Any]],
     verb: str,
-    *,
-    as_json: bool,
 ) -> None:
     """Take the steps for one user or for all, with a bar for a person at a terminal."""
 
-    async def sweeping(admin: Any) -> dict[str, Any]:
+    async def take_steps(admin: Any) -> dict[str, Any]:
         if user is None:
             chosen = [row["user_id"] for row in await admin.view_rows("users", order="user_id", limit=sys.maxsize)]
         else:
             chosen = [_user_id(user)]
         result: dict[str, Any] = {"users": len(chosen), verb: 0}
         held = {}
-        with _progress_bar(verb, len(chosen)) as advance:
-            for user_id in chosen:
+        with progress_bar() as draw:
+            for done, user_id in enumerate(chosen):
+                draw(verb, done, len(chosen))
                 async for step in steps(admin, user_id):
                     result[verb] += step.events
                     if step.held_by is not None:
                         held[user_id] = step.held_by
-                advance()
         return result | ({"heldBy": held} if held else {})
 
-    _run_as_admin(context, sweeping, lambda result: _show_summary(result, verb), as_json=as_json)
+    _run_as_admin(take_steps, lambda result: _show_summary(result, verb))
 
 
 def _run_as_admin(
-    context: typer.Context,
     action: Callable[[Any], Awaitable[dict[str, Any]]],
     show: Callable[[dict[str, Any]], None],
-    *,
-    as_json: bool,
 ) -> None:
-    invocation = context.ensure_object(CliContext)
-    as_json = as_json or invocation.json
-    try:
-        key = pop_admin_key(os.environ)
-        url = Settings.from_sources(**invocation.flags).supabase_url
-        if url is None:
-            raise CloudNotConfigured("no Supabase project is set")
-        result = asyncio.run(_with_admin(url, key, action))
-    except (XiaobaiError, BaseExceptionGroup) as error:
-        exit_with_error(error, as_json=as_json)
-    if as_json:
-        print_json(result)
-    else:
-        show(result)
+    cli, key = cli_context(), pop_admin_key(os.environ)
+    url = Settings.from_sources(**cli.flags).supabase_url
+    if url is None:
+        raise CloudNotConfigured("no Supabase project is set")
+    print_result(cli, asyncio.run(_with_admin(url, key, action)), show)
 
 
 async def _with_admin(url: str, key: str, action: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
@@ -223,18 +201,3 @@ def _show_summary(result: dict[str, Any], verb: str) -> None:
     typer.echo(f"{verb} {result[verb]} events of {result['users']} users")
     for user_id, device_id in result.get("heldBy", {}).items():
         typer.echo(f"{user_id}: device {device_id} has not read further yet")
-
-
-@contextmanager
-def _progress_bar(verb: str, total: int) -> Any:
-    """Yield a function that moves a bar on stderr; it does nothing without a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
-
-    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        row = bars.add_task("", total=total)
-        yield lambda: bars.advance(row)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
 from bridge.api.app_provider import AppProvider, OpenAppProvider
-from bridge.api.method_table import Context
+from bridge.api.method_table import Context, Notify, no_notifications
 from bridge.cli.output import CliContext, exit_with_error, print_result
 from bridge.methods.registry import METHOD_TABLE
 from sync.app import App, AppMode, open_app
@@ -18,11 +18,12 @@ Role = Literal["helper", "guest"]  # those of `sync.app.AppMode` that a command 
 
 def run_method(cli: CliContext, method: str, params: dict[str, Any], show: Callable[[Any], None], role: Role) -> Any:
     """Run one method of the table, print its result and return it."""
+    return run_action(cli, lambda app: call_in_app(app, method, params), show, role)
 
-    async def call(app: App) -> object:
-        return await METHOD_TABLE.call(method, Context[AppProvider](OpenAppProvider(app)), params)
 
-    return run_action(cli, call, show, role)
+async def call_in_app(app: App, method: str, params: object, notify: Notify = no_notifications) -> Any:
+    """Call one method of the table with an open application."""
+    return await METHOD_TABLE.call(method, Context[AppProvider](OpenAppProvider(app), notify), params)
 
 
 def run_action(cli: CliContext, action: Callable[[App], Awaitable[T]], show: Callable[[T], None], role: Role) -> T:

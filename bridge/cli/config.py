@@ -4,28 +4,24 @@ from typing import Any
 
 import typer
 
-from bridge.cli.output import CliContext, exit_with_error, print_json
-from bridge.cli.runner import JsonFlag
-from sync.errors import XiaobaiError
+from bridge.cli.output import print_result
+from bridge.cli.runner import cli_context
 from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
-def config(context: typer.Context, *, json: JsonFlag = False) -> None:
+def config() -> None:
     """Print the settings in force; keys are never shown."""
-    invocation = context.ensure_object(CliContext)
-    as_json = json or invocation.json
-    try:
-        settings = Settings.from_sources(**invocation.flags)
-    except XiaobaiError as error:
-        exit_with_error(error, as_json=as_json)
+    cli = cli_context()
+    settings = Settings.from_sources(**cli.flags)
     values: dict[str, Any] = settings.to_display()
     values["supabase_key"] = None if settings.supabase_key is None else "set"
-    if as_json:
-        print_json({"settings": values, "file": str(settings.data_dir / CONFIG_FILE)})
-        return
-    for name, value in _flatten(values):
+    print_result(cli, {"settings": values, "file": str(settings.data_dir / CONFIG_FILE)}, _show_config)
+
+
+def _show_config(result: dict[str, Any]) -> None:
+    for name, value in _flatten(result["settings"]):
         typer.echo(f"{ENV_PREFIX}{name.upper():<32} {value}")
-    typer.echo(f"file: {settings.data_dir / CONFIG_FILE}")
+    typer.echo(f"file: {result['file']}")
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, object]]:

@@ -5,29 +5,30 @@ from typing import Any
 
 import typer
 
-from bridge.cli.output import CliContext, print_json
-from bridge.cli.runner import JsonFlag
+from bridge.cli.output import print_result
+from bridge.cli.runner import cli_context
 from sync.accounts.profiles import read_installation
 from sync.app import AppMode, open_app
-from sync.contract.health import health_to_json
+from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
 
 
-def doctor(context: typer.Context, *, json: JsonFlag = False) -> None:
+def doctor() -> None:
     """Check everything a person can break, changing nothing; exit 1 where something is broken."""
-    invocation = context.ensure_object(CliContext)
-    result = health_to_json(asyncio.run(run_checks(invocation.flags)))
-    if json or invocation.json:
-        print_json(result)
-    else:
-        for check in result["checks"]:
-            mark = {True: "ok  ", False: "FAIL", None: "-   "}[check["ok"]]
-            typer.echo(f"{mark} {check['name']:<14} {check['found']}")
-            if check["hint"] and check["ok"] is not True:
-                typer.echo(f"     {'':<14} {check['hint']}")
+    cli = cli_context()
+    result = health_to_json(asyncio.run(run_checks(cli.flags)))
+    print_result(cli, result, _show_checks)
     raise SystemExit(0 if result["ok"] else 1)
+
+
+def _show_checks(result: HealthJson) -> None:
+    for check in result["checks"]:
+        mark = {True: "ok  ", False: "FAIL", None: "-   "}[check["ok"]]
+        typer.echo(f"{mark} {check['name']:<14} {check['found']}")
+        if check["hint"] and check["ok"] is not True:
+            typer.echo(f"     {'':<14} {check['hint']}")
 
 
 async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:

@@ -8,7 +8,7 @@ import typer
 from typer.main import get_group
 
 from bridge.cli.output import CliContext
-from bridge.cli.runner import CommandGroup
+from bridge.cli.runner import CommandApp, CommandGroup
 from sync import __version__
 
 COMMANDS: Final = {
@@ -78,7 +78,7 @@ def _load_command(name: str) -> Any:
     """The function or group that `COMMANDS` names, as typer makes a command of it. KeyError if there is none."""
     module, _, attribute = COMMANDS[name].partition(":")
     target = getattr(importlib.import_module(module), attribute)
-    group = typer.Typer()
+    group = CommandApp()
     group.callback()(lambda: None)
     if isinstance(target, typer.Typer):
         group.add_typer(target, name=name)

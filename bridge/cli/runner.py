@@ -1,6 +1,9 @@
 """How a typer command runs: one method of the table, an answer on stdout; `--json` before or after the verb."""
 
-from collections.abc import Awaitable, Callable
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -16,14 +19,47 @@ if TYPE_CHECKING:  # opening the application takes longest; a command that a sid
     from sync.app import App
 
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., object])
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+_CLI_CONTEXT: ContextVar[CliContext] = ContextVar("cli_context")
 
 
-def _set_json(context: typer.Context, value: bool) -> bool:
-    context.ensure_object(CliContext).json |= value
-    return value
+def cli_context() -> CliContext:
+    """The options before the verb of the command that runs, and whether `--json` was given."""
+    return _CLI_CONTEXT.get()
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", callback=_set_json)]
+def with_json_option(function: Callable[..., object]) -> Callable[..., object]:
+    """Add `--json` behind the options of a command, and set `cli_context` for its time."""
+
+    @functools.wraps(function)
+    def command(context: typer.Context, *arguments: Any, json: bool, **options: Any) -> object:
+        cli = context.ensure_object(CliContext)
+        cli.json |= json
+        _CLI_CONTEXT.set(cli)
+        return function(*arguments, **options)
+
+    own = inspect.signature(function).parameters.values()
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    json = inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonFlag)
+    command.__signature__ = inspect.Signature([context, *own, json])  # type: ignore[attr-defined]
+    command.__annotations__ = {"context": typer.Context, **function.__annotations__, "json": JsonFlag}
+    return command
+
+
+class CommandApp(typer.Typer):
+    """Commands that take `--json`, except one that takes the context itself."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+        register = super().command(name, **options)
+
+        def decorate(function: Function) -> Function:
+            takes_context = "context" in inspect.signature(function).parameters
+            register(function if takes_context else with_json_option(function))
+            return function
+
+        return decorate
 
 
 class CommandGroup(TyperGroup):
@@ -33,46 +69,33 @@ class CommandGroup(TyperGroup):
         try:
             with flushed_stdout():
                 return super().invoke(ctx)
-        except XiaobaiError as error:
+        except (XiaobaiError, BaseExceptionGroup) as error:
             exit_with_error(error, as_json=ctx.ensure_object(CliContext).json)
 
 
-def run_command(context: typer.Context, request: Request, *, as_json: bool) -> None:
+def run_command(request: Request) -> None:
     """Have a running sidecar carry out the request, or carry it out here."""
-    run_request(_cli_context(context, as_json=as_json), request)
+    run_request(cli_context(), request)
 
 
 def call_method(
-    context: typer.Context,
-    method: str,
-    params: dict[str, Any],
-    show: Callable[[Any], None],
-    *,
-    as_json: bool,
-    role: "Role" = "guest",
+    method: str, params: Mapping[str, object], show: Callable[[Any], None], *, role: "Role" = "guest"
 ) -> Any:
-    """Run one method in this process, print its result and return it."""
-    check_params(params)
+    """Run one method in this process, print its result and return it. A parameter that is None is left out."""
     from bridge.cli.app_runner import run_method  # noqa: PLC0415 - it imports the application
 
-    return run_method(_cli_context(context, as_json=as_json), method, params, show, role)
+    return run_method(cli_context(), method, given_params(params), show, role)
 
 
-def run_with_app(
-    context: typer.Context,
-    action: "Callable[[App], Awaitable[T]]",
-    show: Callable[[T], None],
-    *,
-    as_json: bool,
-    role: "Role" = "guest",
-) -> T:
+def given_params(params: Mapping[str, object]) -> dict[str, object]:
+    """The parameters that are not None. Raises InvalidInput or TooLarge."""
+    given = {name: value for name, value in params.items() if value is not None}
+    check_params(given)
+    return given
+
+
+def run_with_app(action: "Callable[[App], Awaitable[T]]", show: Callable[[T], None], *, role: "Role" = "guest") -> T:
     """Run `action` with an open application, print what it returns and return it."""
     from bridge.cli.app_runner import run_action  # noqa: PLC0415 - it imports the application
 
-    return run_action(_cli_context(context, as_json=as_json), action, show, role)
-
-
-def _cli_context(context: typer.Context, *, as_json: bool) -> CliContext:
-    cli = context.ensure_object(CliContext)
-    cli.json |= as_json
-    return cli
+    return run_action(cli_context(), action, show, role)

@@ -1,38 +1,40 @@
 """`status`, `sync`."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
 
-from bridge.api.app_provider import AppProvider, OpenAppProvider
-from bridge.api.method_table import Context
 from bridge.cli import requests
-from bridge.cli.progress import show_pull_progress
-from bridge.cli.runner import JsonFlag, run_command, run_with_app
-from bridge.methods.registry import METHOD_TABLE
+from bridge.cli.app_runner import call_in_app
+from bridge.cli.progress import DrawProgress, progress_bar
+from bridge.cli.runner import run_command, run_with_app
 from sync.app import App
 
 
-def status(context: typer.Context, *, json: JsonFlag = False) -> None:
+def status() -> None:
     """Account, device, cloud, what waits to be sent, warnings about the file."""
-    run_command(context, requests.status(), as_json=json)
+    run_command(requests.status())
 
 
 def sync(
-    context: typer.Context,
     *,
     timeout_ms: Annotated[int, typer.Option(help="How long this may take, in milliseconds.")] = 60_000,
-    json: JsonFlag = False,
 ) -> None:
     """Push and pull until this device and the server are level."""
 
-    async def syncing(app: App) -> Any:
-        with show_pull_progress(app):
-            return await METHOD_TABLE.call(
-                "sync/now", Context[AppProvider](OpenAppProvider(app)), {"timeoutMs": timeout_ms}
-            )
+    async def sync_now(app: App) -> Any:
+        with progress_bar() as draw, _pull_progress(app, draw):
+            return await call_in_app(app, "sync/now", {"timeoutMs": timeout_ms})
 
-    run_with_app(context, syncing, _show_round, as_json=json, role="helper")
+    run_with_app(sync_now, _show_round, role="helper")
+
+
+def _pull_progress(app: App, draw: DrawProgress) -> AbstractContextManager[None]:
+    """Draw what the replicator pulls inside the block."""
+    if app.replicator is None:
+        return nullcontext()
+    return app.replicator.pull_progress.reporting_to(lambda at: draw("reading the cloud", at.done, at.total))
 
 
 def _show_round(result: dict[str, Any]) -> None:

@@ -5,55 +5,50 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.runner import CommandApp, call_method
 
-app = typer.Typer(help="The account's devices: how they are called, who may go on, which are shown here.")
+app = CommandApp(help="The account's devices: how they are called, who may go on, which are shown here.")
 
 DeviceId = Annotated[str, typer.Argument(help="The device's id, from `devices list`.")]
 
 
 @app.command("list")
-def list_devices(context: typer.Context, *, json: JsonFlag = False) -> None:
+def list_devices() -> None:
     """Every device, revoked ones too; without the cloud, what is known here."""
-    call_method(context, "devices/list", {}, _show_devices, as_json=json)
+    call_method("devices/list", {}, _show_devices)
 
 
 @app.command("rename")
 def rename(
-    context: typer.Context,
     device_id: DeviceId,
     name: Annotated[str, typer.Argument(help="What all devices call it from now on.")],
-    *,
-    json: JsonFlag = False,
 ) -> None:
     """Give a device a name."""
-    call_method(context, "devices/rename", {"deviceId": device_id, "name": name}, _show_devices, as_json=json)
+    call_method("devices/rename", {"deviceId": device_id, "name": name}, _show_devices)
 
 
 @app.command("revoke")
 def revoke(
-    context: typer.Context,
     device_id: DeviceId,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: JsonFlag = False,
 ) -> None:
     """Shut a lost device out of the account's cloud. It cannot be undone."""
     if not yes and sys.stdin.isatty():
         typer.confirm("It can never sync again. Revoke it?", abort=True, err=True)
-    call_method(context, "devices/revoke", {"deviceId": device_id}, _show_devices, as_json=json)
+    call_method("devices/revoke", {"deviceId": device_id}, _show_devices)
 
 
 @app.command("hide")
-def hide(context: typer.Context, device_id: DeviceId, *, json: JsonFlag = False) -> None:
+def hide(device_id: DeviceId) -> None:
     """Leave a device out of what `load` shows of the others, on this device."""
-    call_method(context, "devices/hide", {"deviceId": device_id, "hidden": True}, _show_devices, as_json=json)
+    call_method("devices/hide", {"deviceId": device_id, "hidden": True}, _show_devices)
 
 
 @app.command("show")
-def unhide(context: typer.Context, device_id: DeviceId, *, json: JsonFlag = False) -> None:
+def unhide(device_id: DeviceId) -> None:
     """Take a hidden device in again."""
-    call_method(context, "devices/hide", {"deviceId": device_id, "hidden": False}, _show_devices, as_json=json)
+    call_method("devices/hide", {"deviceId": device_id, "hidden": False}, _show_devices)
 
 
 LOGIN_WARNINGS = {

@@ -6,13 +6,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.errors import terminal_lines
-from bridge.api.method_table import Context
+from bridge.cli.app_runner import call_in_app
 from bridge.cli.arguments import STDIN, read_stdin_line
-from bridge.cli.output import CliContext, exit_with_error
-from bridge.cli.runner import JsonFlag, call_method, run_with_app
-from bridge.methods.registry import METHOD_TABLE
+from bridge.cli.runner import call_method, run_with_app
 from sync.app import App
 from sync.errors import CodeRefused, InvalidInput, RateLimited
 
@@ -20,7 +17,6 @@ MAX_CODE_TRIES: Final = 3  # codes that may be mistyped before the command ends;
 
 
 def login(
-    context: typer.Context,
     who: Annotated[str | None, typer.Argument(help="Phone number or e-mail address; asked for where missing.")] = None,
     *,
     phone: Annotated[str | None, typer.Option(help="Phone number; eleven digits are one of China.")] = None,
@@ -33,32 +29,28 @@ def login(
     accept: Annotated[
         bool, typer.Option("--accept", help="This memory is mine, although a damage has erased whose it was.")
     ] = False,
-    json: JsonFlag = False,
 ) -> None:
     """Log in with a code that is sent to you, or with a password.
 
     The first login makes this memory that account's, with everything recorded before. Without a terminal a code is only
     sent; `--code -` brings it.
     """
-    try:
-        contact = _contact_params(who, phone, email)
-        _check_code(code)
-    except InvalidInput as error:
-        exit_with_error(error, as_json=json or context.ensure_object(CliContext).json)
+    contact = _contact_params(who, phone, email)
+    if code not in {None, STDIN}:
+        raise InvalidInput("a code is no argument", field="code", hint="Use `--code -` and give it on stdin.")
     if password:
         params = {**contact, "password": _read_password(), "accept": accept}
-        call_method(context, "auth/password", params, _show_account, as_json=json)
+        call_method("auth/password", params, _show_account)
     elif code is not None:
         params = {**contact, "code": read_stdin_line(), "accept": accept}
-        call_method(context, "auth/verify", params, _show_account, as_json=json)
+        call_method("auth/verify", params, _show_account)
     elif not sys.stdin.isatty():
-        call_method(context, "auth/start", contact, _show_code_sent, as_json=json)
+        call_method("auth/start", contact, _show_code_sent)
     else:
-        run_with_app(context, partial(_log_in_with_code, contact, accept), _show_account, as_json=json)
+        run_with_app(partial(_log_in_with_code, contact, accept), _show_account)
 
 
 def logout(
-    context: typer.Context,
     *,
     remove: Annotated[
         bool | None, typer.Option("--remove/--keep", help="Take this memory off this machine, or leave it here.")
@@ -66,27 +58,25 @@ def logout(
     even_unsent: Annotated[
         bool, typer.Option("--even-unsent", help="With --remove: also what the cloud does not have yet.")
     ] = False,
-    json: JsonFlag = False,
 ) -> None:
     """End the session. The memory stays here and stays that account's, unless you say otherwise."""
     if remove is None and sys.stdin.isatty() and sys.stderr.isatty():
         remove = typer.confirm("Take this memory off this machine too?", default=False, err=True)
     params = {"localCopy": "remove" if remove else "keep", "evenUnsent": even_unsent}
-    call_method(context, "auth/logout", params, _show_account, as_json=json)
+    call_method("auth/logout", params, _show_account)
 
 
 async def _log_in_with_code(contact: dict[str, str], accept: bool, app: App) -> Any:
     """Send a code, ask for it, and ask again if it was mistyped. Nothing else runs here meanwhile."""
-    door = Context[AppProvider](OpenAppProvider(app))
     try:
-        sent: Any = await METHOD_TABLE.call("auth/start", door, contact)
+        sent: Any = await call_in_app(app, "auth/start", contact)
         typer.echo(f"A code was sent to {sent['contact']}.", err=True)
     except RateLimited as error:  # one was sent a moment ago, and is still good
         typer.echo("\n".join(terminal_lines(error)), err=True)
     for tries in range(1, MAX_CODE_TRIES + 1):
         params = {**contact, "code": typer.prompt("Code", err=True), "accept": accept}
         try:
-            return await METHOD_TABLE.call("auth/verify", door, params)
+            return await call_in_app(app, "auth/verify", params)
         except (CodeRefused, InvalidInput) as error:
             if tries == MAX_CODE_TRIES:
                 raise
@@ -105,11 +95,6 @@ def _contact_params(who: str | None, phone: str | None, email: str | None) -> di
         raise InvalidInput("whom to log in?", field="who", hint="Give a phone number or an e-mail address.")
     who = who or str(typer.prompt("Phone number or e-mail address", err=True))
     return {"email" if "@" in who or "＠" in who else "phone": who}
-
-
-def _check_code(code: str | None) -> None:
-    if code not in {None, STDIN}:
-        raise InvalidInput("a code is no argument", field="code", hint="Use `--code -` and give it on stdin.")
 
 
 def _read_password() -> str:

@@ -4,33 +4,29 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.runner import CommandApp, call_method
 
-app = typer.Typer(help="Events that the server refuses: they do not block the others, and are not forgotten.")
+app = CommandApp(help="Events that the server refuses: they do not block the others, and are not forgotten.")
 
 EventIds = Annotated[list[str] | None, typer.Argument(help="Which ones; all where none is named.")]
 
 
 @app.command("list")
-def list_quarantine(context: typer.Context, *, json: JsonFlag = False) -> None:
+def list_quarantine() -> None:
     """What was set aside, and why."""
-    call_method(context, "sync/quarantine", {}, _show_quarantine, as_json=json)
+    call_method("sync/quarantine", {}, _show_quarantine)
 
 
 @app.command("retry")
-def retry(context: typer.Context, event_ids: EventIds = None, *, json: JsonFlag = False) -> None:
+def retry(event_ids: EventIds = None) -> None:
     """Send them again with the next round, after the cause is gone."""
-    call_method(
-        context, "sync/quarantine", {"action": "retry", "eventIds": event_ids or None}, _show_quarantine, as_json=json
-    )
+    call_method("sync/quarantine", {"action": "retry", "eventIds": event_ids}, _show_quarantine)
 
 
 @app.command("drop")
-def drop(context: typer.Context, event_ids: EventIds = None, *, json: JsonFlag = False) -> None:
+def drop(event_ids: EventIds = None) -> None:
     """Give up sending them. They stay in this device's log."""
-    call_method(
-        context, "sync/quarantine", {"action": "drop", "eventIds": event_ids or None}, _show_quarantine, as_json=json
-    )
+    call_method("sync/quarantine", {"action": "drop", "eventIds": event_ids}, _show_quarantine)
 
 
 def _show_quarantine(result: dict[str, Any]) -> None:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.arguments import STDIN, path_argument, read_stdin_line
-from bridge.cli.log.event_files import call_with_progress
-from bridge.cli.runner import JsonFlag
+from bridge.cli.progress import call_with_progress
 from sync.errors import InvalidInput
 
 PassphraseFile = Annotated[
@@ -17,21 +16,18 @@ PassphraseFile = Annotated[
 
 
 def export_archive(
-    context: typer.Context,
     path: Annotated[str, typer.Argument(help="The file to write; it must not exist yet.")],
     *,
     encrypt: Annotated[bool, typer.Option("--encrypt", help="Seal it with a passphrase, asked for here.")] = False,
     passphrase_file: PassphraseFile = None,
-    json: JsonFlag = False,
 ) -> None:
     """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypt, twice=True)
     params = {"path": path_argument(path), "passphrase": passphrase}
-    call_with_progress(context, "archive/export", params, _show_exported, as_json=json)
+    call_with_progress("archive/export", params, _show_exported)
 
 
 def import_archive(
-    context: typer.Context,
     path: Annotated[
         str,
         typer.Argument(
@@ -42,14 +38,13 @@ def import_archive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
-    json: JsonFlag = False,
 ) -> None:
     """Take in what an export or another program wrote. Again, it records nothing new."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
     marked = None if passphrase_file is None else {"passphrase": f"\ufeff{passphrase}"}
-    call_with_progress(context, "archive/import", params, _show_imported, as_json=json, retry_params=marked)
+    call_with_progress("archive/import", params, _show_imported, retry_params=marked)
 
 
 def _read_passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:

@@ -9,8 +9,7 @@ import msgspec
 import typer
 
 from bridge.cli import display, requests
-from bridge.cli.output import CliContext
-from bridge.cli.runner import JsonFlag, call_method, run_command, run_with_app
+from bridge.cli.runner import CommandApp, call_method, cli_context, run_command, run_with_app
 from sync.app import App
 from sync.log.envelope import to_json
 from sync.log.ingest import parse_event_query as query_of
@@ -18,43 +17,41 @@ from sync.log.model import MAX_PAGE_EVENTS
 
 FOLLOW_INTERVAL: Final = 0.2  # seconds between looks while following
 
-app = typer.Typer(help="The append-only event log, for other programs: JSON in, JSON out.", no_args_is_help=True)
+app = CommandApp(help="The append-only event log, for other programs: JSON in, JSON out.", no_args_is_help=True)
 
 JsonArgument = Annotated[str, typer.Argument(help="JSON; - reads standard input.")]
 
 
 @app.command("append")
-def append(context: typer.Context, event: JsonArgument, *, json: JsonFlag = False) -> None:
+def append(event: JsonArgument) -> None:
     """Record one event. The same event_id again records nothing new."""
-    run_command(context, requests.append_event(event), as_json=json)
+    run_command(requests.append_event(event))
 
 
 @app.command("append-batch")
-def append_batch(context: typer.Context, events: JsonArgument, *, json: JsonFlag = False) -> None:
+def append_batch(events: JsonArgument) -> None:
     """Record all events of a JSON array, or none."""
-    run_command(context, requests.append_events(events), as_json=json)
+    run_command(requests.append_events(events))
 
 
 @app.command("read")
-def read(context: typer.Context, query: JsonArgument = "{}", *, json: JsonFlag = False) -> None:
+def read(query: JsonArgument = "{}") -> None:
     """Events after a position, oldest first: '{"project_id", "since_ts", "after", "types", "limit"}'."""
-    run_command(context, requests.read_events(query), as_json=json)
+    run_command(requests.read_events(query))
 
 
 @app.command("tail")
 def tail(
-    context: typer.Context,
     query: JsonArgument = "{}",
     *,
     follow: Annotated[bool, typer.Option("--follow", help="Go on printing events as they come, one a line.")] = False,
-    json: JsonFlag = False,
 ) -> None:
     """The newest events: '{"project_id", "limit"}'."""
     value = requests.parse_event_filter(query)
     if not follow:
-        call_method(context, "events/tail", value, display.show_events, as_json=json)
+        call_method("events/tail", value, display.show_events)
         return
-    as_json = json or context.ensure_object(CliContext).json
+    as_json = cli_context().json
 
     async def following(app: App) -> None:
         asked = query_of(value)
@@ -67,13 +64,13 @@ def tail(
             page = await app.log.read(replace(asked, after=page.next_offset, limit=MAX_PAGE_EVENTS))
 
     with contextlib.suppress(KeyboardInterrupt):
-        run_with_app(context, following, lambda _: None, as_json=False)
+        run_with_app(following, lambda _: None)
 
 
 @app.command("verify")
-def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
+def verify() -> None:
     """Check that the log is sound; exit 1 where it is not."""
-    result = call_method(context, "events/verify", {}, _show_verification, as_json=json)
+    result = call_method("events/verify", {}, _show_verification)
     raise SystemExit(0 if result["ok"] else 1)
 
 

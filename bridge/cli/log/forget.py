@@ -4,11 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.runner import call_method
 
 
 def forget(
-    context: typer.Context,
     event_ids: Annotated[list[str] | None, typer.Argument(help="Ids of events, as `events read` shows them.")] = None,
     *,
     query: Annotated[str | None, typer.Option(help="What holds all of these words.")] = None,
@@ -18,7 +17,6 @@ def forget(
     since: Annotated[str | None, typer.Option(help="From this day or time on.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to this day, or before this time.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
-    json: JsonFlag = False,
 ) -> None:
     """Take what events say away: here, from the file and its versions, on the server, on the other devices.
 
@@ -30,10 +28,10 @@ def forget(
         raise typer.BadParameter("name events, or say which: --query, --source, --since, --until")
     if event_ids:
         params: dict[str, Any] = {"eventIds": event_ids}
-        call_method(context, "events/forget", params, _show_forgotten, as_json=json, role="helper")
+        call_method("events/forget", params, _show_forgotten, role="helper")
         return
     params = {**given, "dryRun": not yes}
-    call_method(context, "events/forgetMatching", params, _show_forget_matching, as_json=json, role="helper")
+    call_method("events/forgetMatching", params, _show_forget_matching, role="helper")
 
 
 def _show_forgotten(result: dict[str, Any]) -> None:

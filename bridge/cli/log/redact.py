@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from bridge.cli.arguments import STDIN
-from bridge.cli.output import CliContext, exit_with_error, print_json
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.output import CliContext, print_json, print_result
+from bridge.cli.runner import call_method, cli_context
 from sync.contract import redaction as contract
 from sync.contract.redaction import RedactedFileJson, RescanJson
-from sync.errors import InvalidInput, TooLarge, XiaobaiError
+from sync.errors import InvalidInput, TooLarge
 from sync.redaction import ExaminedText, Redactor
 from sync.settings.settings import Settings
 from sync.system.atomic_swap import compare_and_swap
@@ -19,7 +19,6 @@ from sync.system.files import MAX_READ_BYTES, FileProbe, read_once
 
 
 def redact(
-    context: typer.Context,
     file: Annotated[
         str | None, typer.Argument(help="A text file; - reads standard input and writes standard output.")
     ] = None,
@@ -28,12 +27,11 @@ def redact(
     in_place: Annotated[bool, typer.Option("--in-place", help="Write it over the file itself.")] = False,
     log: Annotated[bool, typer.Option("--log", help="Read the whole log under the rules of today instead.")] = False,
     apply: Annotated[bool, typer.Option("--apply", help="With --log: correct what is found, everywhere.")] = False,
-    json: JsonFlag = False,
 ) -> None:
     """Count what would be redacted, by kind; changes nothing without --write, --in-place or --apply."""
     if log:
         _reject_options_beside_log(file, write, in_place=in_place)
-        call_method(context, "redaction/rescan", {"apply": apply}, _show_rescan, as_json=json, role="helper")
+        call_method("redaction/rescan", {"apply": apply}, _show_rescan, role="helper")
     elif file is None:
         raise typer.BadParameter("name a file, - or --log", param_hint="FILE")
     elif in_place and file == STDIN:
@@ -41,7 +39,7 @@ def redact(
     elif in_place and write is not None:  # the text as it was would be gone from the one, and nothing in the other
         raise typer.BadParameter("into one file: leave --write or --in-place out", param_hint="--in-place")
     else:
-        _redact_file(context, file, path_to_write=Path(file) if in_place else write, as_json=json)
+        _redact_file(file, Path(file) if in_place else write)
 
 
 def _reject_options_beside_log(file: str | None, write: Path | None, *, in_place: bool) -> None:
@@ -51,26 +49,20 @@ def _reject_options_beside_log(file: str | None, write: Path | None, *, in_place
             raise typer.BadParameter("--log reads the log, and no file", param_hint=name)
 
 
-def _redact_file(context: typer.Context, file: str, *, path_to_write: Path | None, as_json: bool) -> None:
-    invocation = context.ensure_object(CliContext)
-    as_json = as_json or invocation.json
-    try:
-        redactor = Redactor(extra_patterns=Settings.from_sources(**invocation.flags).redaction.patterns)
-        if file == STDIN:
-            _redact_stdin(redactor, path_to_write, as_json=as_json)
-            return
-        path = Path(file)
-        before = _read_file(path)
-        found = redactor.examine(_decode_text(before.data, file))
-        if path_to_write is not None:
-            same = path_to_write.resolve() == path.resolve()
-            _write_redacted(path_to_write, found, before if same else _probe_target(path_to_write))
-    except XiaobaiError as error:
-        exit_with_error(error, as_json=as_json)
-    _show_redacted_file(
-        contract.redacted_file_to_json(file, found, None if path_to_write is None else str(path_to_write)),
-        as_json=as_json,
-    )
+def _redact_file(file: str, path_to_write: Path | None) -> None:
+    cli = cli_context()
+    redactor = Redactor(extra_patterns=Settings.from_sources(**cli.flags).redaction.patterns)
+    if file == STDIN:
+        _redact_stdin(cli, redactor, path_to_write)
+        return
+    path = Path(file)
+    before = _read_file(path)
+    found = redactor.examine(_decode_text(before.data, file))
+    if path_to_write is not None:
+        same = path_to_write.resolve() == path.resolve()
+        _write_redacted(path_to_write, found, before if same else _probe_target(path_to_write))
+    written = None if path_to_write is None else str(path_to_write)
+    print_result(cli, contract.redacted_file_to_json(file, found, written), _show_redacted_file)
 
 
 def _show_rescan(result: RescanJson) -> None:
@@ -82,23 +74,20 @@ def _show_rescan(result: RescanJson) -> None:
         typer.echo(f"the archive {name} cannot be read and is left as it is", err=True)
 
 
-def _redact_stdin(redactor: Redactor, target: Path | None, *, as_json: bool) -> None:
+def _redact_stdin(cli: CliContext, redactor: Redactor, target: Path | None) -> None:
     """Standard input to standard output, or with --write into a file; the counts go to the other stream."""
     found = redactor.examine(_decode_text(sys.stdin.buffer.read(MAX_READ_BYTES + 1), "standard input"))
     if target is not None:
         _write_redacted(target, found, _probe_target(target))
-        _show_redacted_file(contract.redacted_file_to_json(STDIN, found, str(target)), as_json=as_json)
-    elif as_json:
+        print_result(cli, contract.redacted_file_to_json(STDIN, found, str(target)), _show_redacted_file)
+    elif cli.json:
         print_json(contract.check_to_json(found))
     else:
         sys.stdout.buffer.write(found.text.encode())
         sys.stderr.write("".join(f"{kind} {count}\n" for kind, count in found.counts.items()))
 
 
-def _show_redacted_file(result: RedactedFileJson, *, as_json: bool) -> None:
-    if as_json:
-        print_json(result)
-        return
+def _show_redacted_file(result: RedactedFileJson) -> None:
     for kind, count in result["counts"].items():
         typer.echo(f"{count:>6}  {kind}")
     done = "nothing was changed" if result["written"] is None else f"written to {result['written']}"

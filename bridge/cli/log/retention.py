@@ -4,30 +4,25 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.log.event_files import call_with_progress
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.progress import call_with_progress
+from bridge.cli.runner import CommandApp, call_method
 
-app = typer.Typer(help="Archive what is old, then forget it on this device.", no_args_is_help=True)
+app = CommandApp(help="Archive what is old, then forget it on this device.", no_args_is_help=True)
 
 Days = Annotated[int | None, typer.Option(help="How long events are kept; privacy.retention_days otherwise.")]
 Megabytes = Annotated[int | None, typer.Option(help="How much of them; privacy.retention_megabytes otherwise.")]
 
 
 @app.command("plan")
-def plan(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+def plan(*, days: Days = None, megabytes: Megabytes = None) -> None:
     """What would go, and what stays and why; changes nothing."""
-    call_method(context, "retention/plan", _bound_params(days, megabytes), _show_retention, as_json=json, role="helper")
+    call_method("retention/plan", {"days": days, "megabytes": megabytes}, _show_retention, role="helper")
 
 
 @app.command("apply")
-def apply(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+def apply(*, days: Days = None, megabytes: Megabytes = None) -> None:
     """Write it into an archive, read that back, then forget it here. The cloud keeps its copy."""
-    call_with_progress(context, "retention/apply", _bound_params(days, megabytes), _show_retention, as_json=json)
-
-
-def _bound_params(days: int | None, megabytes: int | None) -> dict[str, int]:
-    given = {"days": days, "megabytes": megabytes}
-    return {name: value for name, value in given.items() if value is not None}
+    call_with_progress("retention/apply", {"days": days, "megabytes": megabytes}, _show_retention)
 
 
 def _show_retention(result: dict[str, Any]) -> None:

@@ -4,32 +4,29 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.runner import JsonFlag, call_method
+from bridge.cli.runner import CommandApp, call_method
 from sync.log.model import MAX_EVENT_ID_LENGTH
 
-app = typer.Typer(help="How far programs that follow the log have come.", no_args_is_help=True)
+app = CommandApp(help="How far programs that follow the log have come.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The follower's name: lower-case letters, digits, . _ -")]
 
 
 @app.command("get")
-def get_watermark(context: typer.Context, name: Name, *, json: JsonFlag = False) -> None:
+def get_watermark(name: Name) -> None:
     """Print the position; 0 where the follower is unknown."""
-    call_method(context, "watermarks/get", {"name": name}, _show_watermark, as_json=json)
+    call_method("watermarks/get", {"name": name}, _show_watermark)
 
 
 @app.command("set")
 def set_watermark(
-    context: typer.Context,
     name: Name,
     place: Annotated[str, typer.Argument(help="A `nextOffset` of events read, or the id of the last event taken.")],
-    *,
-    json: JsonFlag = False,
 ) -> None:
     """Note a place."""
     is_number = place.isascii() and place.isdigit() and len(place) <= MAX_EVENT_ID_LENGTH
     given: dict[str, Any] = {"position": int(place)} if is_number else {"eventId": place}
-    call_method(context, "watermarks/set", {"name": name, **given}, _show_watermark, as_json=json)
+    call_method("watermarks/set", {"name": name, **given}, _show_watermark)
 
 
 def _show_watermark(result: dict[str, Any]) -> None:

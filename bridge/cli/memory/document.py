@@ -5,41 +5,33 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli import requests
-from bridge.cli.runner import JsonFlag, call_method, run_command
+from bridge.cli.runner import call_method, run_command
 
 
 def history(
-    context: typer.Context,
     *,
     limit: Annotated[int, typer.Option(help="How many, newest first.")] = 20,
-    json: JsonFlag = False,
 ) -> None:
     """List the versions of the memory file."""
-    call_method(context, "memory/history", {"limit": limit}, _show_history, as_json=json, role="helper")
+    call_method("memory/history", {"limit": limit}, _show_history, role="helper")
 
 
 def restore(
-    context: typer.Context,
     sha256: Annotated[
         str, typer.Argument(help="The hash of a version, from `history`; its first 7 digits are enough.")
     ],
-    *,
-    json: JsonFlag = False,
 ) -> None:
     """Bring a version back, as new events; what is there now stays in the history."""
-    run_command(context, requests.restore(sha256), as_json=json)
+    run_command(requests.restore(sha256))
 
 
 def resolve(
-    context: typer.Context,
     answer: Annotated[
         str, typer.Argument(help="accept: the lines were meant to go; restore: keep them, or write them again.")
     ],
-    *,
-    json: JsonFlag = False,
 ) -> None:
     """Answer suspicious_mass_delete, document_missing, cloud_mass_delete or mass_erasure_waits of `status`."""
-    run_command(context, requests.resolve(answer), as_json=json)
+    run_command(requests.resolve(answer))
 
 
 def _show_history(result: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from bridge.cli import requests
 from bridge.cli.requests import PRESETS
-from bridge.cli.runner import JsonFlag, run_command
+from bridge.cli.runner import run_command
 
 
 def wire_preset(value: str | None) -> str | None:
@@ -19,7 +19,6 @@ def wire_preset(value: str | None) -> str | None:
 
 
 def search(
-    context: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for; - reads standard input.")],
     *,
     limit: Annotated[int, typer.Option(help="How many hits.")] = requests.SEARCH_LIMIT,
@@ -45,7 +44,6 @@ def search(
         ),
     ] = None,
     prompt: Annotated[bool, typer.Option("--context", help="Print what to put before this message.")] = False,
-    json: JsonFlag = False,
 ) -> None:
     """Search everything that is kept. A running sidecar answers by meaning too; without one, words alone do."""
     request = requests.search(
@@ -59,4 +57,4 @@ def search(
         preset=preset,
         context=prompt,
     )
-    run_command(context, request, as_json=json)
+    run_command(request)
