@@ -11,7 +11,9 @@ Decisions that live here
 """
 
 import asyncio
+import functools
 import importlib
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,6 +66,12 @@ class Context(Generic[App]):
         """`$/progress` for a token that the caller chose."""
         self.notify("$/progress", {"token": token, "value": value})
 
+    def progress_reporter(self, token: str, title: str) -> Callable[[int, int], None]:
+        """A callback for what is done of a total."""
+        return lambda done, total: self.report_progress(
+            token, {"kind": "report", "title": title, "done": done, "total": total}
+        )
+
     def remaining(self) -> float | None:
         """Seconds until the deadline, never negative; None without one."""
         if self.deadline is None:
@@ -94,17 +102,28 @@ class Method(Generic[App, P]):
             raise _invalid_input(self.name, str(error)) from None
 
 
+def method_of(name: str, function: Callable[..., Awaitable[object]], timeout: float | None) -> Method[Any, Any]:
+    """The row of a function: its docstring is the summary, its annotations name the parameters and the result.
+
+    Its first argument is the open app, or the context of the call if it is named `context`; `params` may be missing.
+    """
+    names = function.__annotations__
+
+    @functools.wraps(function)
+    async def call(context: Context[Any], params: Params) -> object:
+        first = context if "context" in names else await context.app.wait_until_open()
+        return await (function(first, params) if "params" in names else function(first))
+
+    summary, _, _ = (inspect.getdoc(function) or "").partition("\n")
+    return Method(name, names.get("params", NoParams), call, summary, timeout)
+
+
 @dataclass(frozen=True, slots=True)
 class LazyMethod:
-    """A row that names its function ("package.module:function") and, in the same module, its parameter type.
-
-    A starting program need not import either.
-    """
+    """A row that names its function ("package.module:function"), which a starting program need not import."""
 
     name: str
     target: str
-    params_type: str
-    summary: str
     timeout: float | None = DEFAULT_TIMEOUT
 
     @property
@@ -112,9 +131,8 @@ class LazyMethod:
         return self.target.partition(":")[0]
 
     def resolve(self) -> Method[Any, Any]:
-        module = importlib.import_module(self.module)
-        function = getattr(module, self.target.partition(":")[2])
-        return Method(self.name, getattr(module, self.params_type), function, self.summary, self.timeout)
+        function = getattr(importlib.import_module(self.module), self.target.partition(":")[2])
+        return method_of(self.name, function, self.timeout)
 
 
 Wrapper = Callable[[Method[App, Any]], Method[App, Any]]

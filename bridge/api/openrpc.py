@@ -1,6 +1,6 @@
 """The methods table as an OpenRPC document (spec.open-rpc.org 1.3): what typed clients are generated from."""
 
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
@@ -58,7 +58,7 @@ def _method_object(method: Method[AppProvider, Any], components: dict[str, Any])
 
 def _result_type(method: Method[AppProvider, Any]) -> Any:
     """What the function says it returns: the row need not say it again."""
-    return get_type_hints(method.call)["return"]
+    return method.call.__annotations__["return"]
 
 
 def _schema_of(shape: Any) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """`doctor`: what is broken, and what to do about it."""
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams
+from sync.app import App
 from sync.contract.health import HealthJson, health_to_json
 from sync.startup.doctor import check_environment
 
 
-async def doctor(context: Context[AppProvider], params: NoParams) -> HealthJson:  # noqa: ARG001 - every row has params
-    app = await context.app.wait_until_open()
+async def doctor(app: App) -> HealthJson:
+    """Looks at everything a person can break; changes nothing."""
     around = await check_environment(app.settings, is_sidecar=app.is_sidecar)
     return health_to_json([*around, *await app.check_health()])

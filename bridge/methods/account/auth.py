@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.cloud.contact import parse_contact, parse_login_code
 from sync.contract.account import AuthJson, CodeSentJson, account_to_json, code_sent_to_json
 
@@ -51,37 +51,37 @@ class Logout(Params, frozen=True):
     even_unsent: bool = False
 
 
-async def send_code(context: Context[AppProvider], params: Start) -> CodeSentJson:
+async def send_code(app: App, params: Start) -> CodeSentJson:
+    """Send a code to a phone (SMS) or an e-mail address."""
     contact = parse_contact(phone=params.phone, email=params.email)
-    app = await context.app.wait_until_open()
     await app.account.auth.send_code(contact)
     return code_sent_to_json(contact)
 
 
-async def verify_code(context: Context[AppProvider], params: Verify) -> AuthJson:
+async def verify_code(app: App, params: Verify) -> AuthJson:
+    """Log in with the code that was sent; a first login makes the account."""
     contact, code = parse_contact(phone=params.phone, email=params.email), parse_login_code(params.code)
-    app = await context.app.wait_until_open()
     return {"account": account_to_json(await app.login_flow.verify_code(contact, code, accept=params.accept))}
 
 
-async def log_in_with_password(context: Context[AppProvider], params: Password) -> AuthJson:
+async def log_in_with_password(app: App, params: Password) -> AuthJson:
+    """Log in with phone number or e-mail address, and password."""
     contact = parse_contact(phone=params.phone, email=params.email)
-    app = await context.app.wait_until_open()
     return {"account": account_to_json(await app.login_flow.log_in(contact, params.password, accept=params.accept))}
 
 
-async def set_session(context: Context[AppProvider], params: SetSession) -> AuthJson:
-    app = await context.app.wait_until_open()
+async def set_session(app: App, params: SetSession) -> AuthJson:
+    """Work with a session that the app opened and refreshes."""
     return {"account": account_to_json(await app.login_flow.adopt_session(params.access_token, params.expires_at))}
 
 
-async def status(context: Context[AppProvider], params: NoParams) -> AuthJson:  # noqa: ARG001 - every row has params
-    app = await context.app.wait_until_open()
+async def status(app: App) -> AuthJson:
+    """Whose memory this is, and whether he is logged in."""
     return {"account": account_to_json(await app.account.state())}
 
 
-async def logout(context: Context[AppProvider], params: Logout) -> AuthJson:
-    app = await context.app.wait_until_open()
+async def logout(app: App, params: Logout) -> AuthJson:
+    """End the session; the memory stays on this device, or goes if asked."""
     if remove := params.local_copy == "remove":
         await app.ingest_file_edit()  # what was just saved is an event before it is asked what the cloud lacks
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)

@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract.events import QuarantineJson, quarantine_to_json
 from sync.contract.status import RoundJson, StatusJson, status_to_json, sync_round_to_json
 from sync.errors import CloudNotConfigured, CloudUnavailable
@@ -23,12 +23,13 @@ class QuarantineParams(Params, frozen=True):
     event_ids: list[str] | None = None
 
 
-async def status(context: Context[AppProvider], params: NoParams) -> StatusJson:  # noqa: ARG001 - every row has params
-    return status_to_json(await (await context.app.wait_until_open()).status())
+async def status(app: App) -> StatusJson:
+    """Account, device, cloud, what waits, warnings about the file."""
+    return status_to_json(await app.status())
 
 
-async def sync_now(context: Context[AppProvider], params: Now) -> RoundJson:
-    app = await context.app.wait_until_open()
+async def sync_now(app: App, params: Now) -> RoundJson:
+    """Push and pull until level; what was done."""
     if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
     try:
@@ -38,8 +39,8 @@ async def sync_now(context: Context[AppProvider], params: Now) -> RoundJson:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 
 
-async def quarantine(context: Context[AppProvider], params: QuarantineParams) -> QuarantineJson:
-    app = await context.app.wait_until_open()
+async def quarantine(app: App, params: QuarantineParams) -> QuarantineJson:
+    """Events the server refuses: list, retry or drop them."""
     released: list[str] = []
     if params.action != "list":
         released = await app.log.quarantine.release(

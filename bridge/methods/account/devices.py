@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract.account import DevicesJson, devices_to_json
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
@@ -26,19 +26,21 @@ class Hide(Params, frozen=True):
     hidden: bool = True
 
 
-async def list_devices(context: Context[AppProvider], params: NoParams) -> DevicesJson:  # noqa: ARG001 - every row has params
-    return devices_to_json(await (await context.app.wait_until_open()).devices.list())
+async def list_devices(app: App) -> DevicesJson:
+    """The account's devices; without an answer of the cloud, those known here."""
+    return devices_to_json(await app.devices.list())
 
 
-async def rename(context: Context[AppProvider], params: RenameParams) -> DevicesJson:
-    return devices_to_json(await (await context.app.wait_until_open()).devices.rename(params.device_id, params.name))
+async def rename(app: App, params: RenameParams) -> DevicesJson:
+    """Give a device a name, for all devices."""
+    return devices_to_json(await app.devices.rename(params.device_id, params.name))
 
 
-async def revoke(context: Context[AppProvider], params: Revoke) -> DevicesJson:
-    return devices_to_json(await (await context.app.wait_until_open()).devices.revoke(params.device_id))
+async def revoke(app: App, params: Revoke) -> DevicesJson:
+    """Shut a device out of the account's cloud, for ever."""
+    return devices_to_json(await app.devices.revoke(params.device_id))
 
 
-async def hide(context: Context[AppProvider], params: Hide) -> DevicesJson:
-    return devices_to_json(
-        await (await context.app.wait_until_open()).devices.hide(params.device_id, hidden=params.hidden)
-    )
+async def hide(app: App, params: Hide) -> DevicesJson:
+    """Leave a device out of this device's digest, or take it in again."""
+    return devices_to_json(await app.devices.hide(params.device_id, hidden=params.hidden))

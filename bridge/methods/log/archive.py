@@ -34,12 +34,13 @@ class ArchiveImport(Params, frozen=True):
 
 
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
+    """Everything as one file, sealed where a passphrase is given."""
     app = await context.app.wait_until_open()
     settings: dict[str, Any] = app.settings.to_display()
     settings["supabase_key"] = None
     settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they may contain what they hide
     document = (await app.document.view()).text
-    path, report = absolute_path(params.path, "path"), _progress_reporter(context, "export")
+    path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
     return archive.export_to_json(
         await app.archive().export(
             path, document=document, settings=settings, passphrase=params.passphrase, on_progress=report
@@ -48,18 +49,12 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
 
 
 async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
+    """Take an archive in, or what other programs kept; idempotent."""
     app = await context.app.wait_until_open()
-    path, report = absolute_path(params.path, "path"), _progress_reporter(context, "import")
+    path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "import")
     taken = await app.archive().import_path(
         path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=report
     )
     if taken.recorded and not params.dry_run and app.is_sidecar:
         await app.reconcile_memory_file()  # else the running one writes what is new
     return archive.import_to_json(taken)
-
-
-def _progress_reporter(context: Context[AppProvider], title: str) -> Any:
-    def report(done: int, total: int) -> None:
-        context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
-
-    return report

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Context, Params
 from bridge.api.path_params import absolute_path
+from sync.app import App
 from sync.contract import event_files
 from sync.contract.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 from sync.errors import AlreadyRunning
@@ -36,40 +37,36 @@ class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     limit: Annotated[int, msgspec.Meta(ge=1)] = 1_000
 
 
-async def describe_files(context: Context[AppProvider], params: NoParams) -> EventFilesJson:  # noqa: ARG001 - every row has params
-    app = await context.app.wait_until_open()
+async def describe_files(app: App) -> EventFilesJson:
+    """Where the JSONL files of the log lie, and how far they have come."""
     root = app.event_files.projection.root
     return event_files.event_files_to_json(
         str(root), await read_exported_position(root, app.log), await app.log.newest_position()
     )
 
 
-async def rebuild_files(context: Context[AppProvider], params: NoParams) -> RebuiltJson:  # noqa: ARG001 - every row has params
+async def rebuild_files(context: Context[AppProvider]) -> RebuiltJson:
+    """Make those files what the log says."""
     app = await context.app.wait_until_open()
     if not app.is_sidecar:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
 
-    def report(done: int, total: int) -> None:
-        context.report_progress(REBUILD_TOKEN, {"kind": "report", "title": "events", "done": done, "total": total})
-
+    report = context.progress_reporter(REBUILD_TOKEN, "events")
     return event_files.rebuild_to_json(await app.event_files.runner.rebuild(report))
 
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:
-    app = await context.app.wait_until_open()
-
-    def report(done: int, total: int) -> None:
-        context.report_progress(IMPORT_TOKEN, {"kind": "report", "title": "import", "done": done, "total": total})
-
+    """Record the events of JSONL files; idempotent."""
+    app, report = await context.app.wait_until_open(), context.progress_reporter(IMPORT_TOKEN, "import")
     paths = [absolute_path(path, "paths") for path in params.paths]
     return event_files.file_imports_to_json(await app.event_files.importer.import_paths(paths, report))
 
 
-async def upsert_session_meta(context: Context[AppProvider], params: Upsert) -> SessionMetaJson:
-    app = await context.app.wait_until_open()
+async def upsert_session_meta(app: App, params: Upsert) -> SessionMetaJson:
+    """Say something of a session: title, tags, summary, anything."""
     return event_files.session_meta_to_json(await app.event_files.sessions.upsert(params.meta))
 
 
-async def list_sessions(context: Context[AppProvider], params: List) -> SessionsJson:
-    app = await context.app.wait_until_open()
+async def list_sessions(app: App, params: List) -> SessionsJson:
+    """Sessions of a project, or of all, newest first."""
     return event_files.sessions_to_json(await app.event_files.sessions.list_sessions(msgspec.to_builtins(params)))

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Context, Params
+from sync.app import App
 from sync.contract.events import (
     EventsJson,
     ForgottenJson,
@@ -19,9 +20,6 @@ from sync.contract.events import (
 from sync.log import ingest
 from sync.log.ingest import DraftBuilder
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_PAGE_EVENTS, EventDraft
-
-if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
-    from sync.app import App
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -60,15 +58,17 @@ class TailParams(Read, frozen=True):
     follow: bool = False
 
 
-async def append(context: Context[AppProvider], params: Append) -> RecordedJson:
-    return await _record(await context.app.wait_until_open(), lambda intake: [intake.build_appended(params.event)])
+async def append(app: App, params: Append) -> RecordedJson:
+    """Record one event; idempotent on its event_id."""
+    return await _record(app, lambda intake: [intake.build_appended(params.event)])
 
 
-async def append_batch(context: Context[AppProvider], params: AppendBatch) -> RecordedJson:
-    return await _record(await context.app.wait_until_open(), lambda intake: intake.build_batch(params.events))
+async def append_batch(app: App, params: AppendBatch) -> RecordedJson:
+    """Record all events of an array, or none."""
+    return await _record(app, lambda intake: intake.build_batch(params.events))
 
 
-async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]) -> RecordedJson:
+async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) -> RecordedJson:
     given = drafts(app.draft_builder.for_other_programs())
     recorded = await app.memory_service.pauses.append_allowed(given)
     if app.is_sidecar:  # which has to end what begins through it
@@ -77,19 +77,20 @@ async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]
     return append_results_to_json(recorded, left_out=left_out, stores_messages=texts)
 
 
-async def forget(context: Context[AppProvider], params: Forget) -> ForgottenJson:
-    app = await context.app.wait_until_open()
+async def forget(app: App, params: Forget) -> ForgottenJson:
+    """Take the payloads of events away, here, on the server and everywhere."""
     return forgotten_to_json(await app.erasure.request(params.event_ids))
 
 
-async def read(context: Context[AppProvider], params: Read) -> EventsJson:
-    app = await context.app.wait_until_open()
+async def read(app: App, params: Read) -> EventsJson:
+    """Events after a position, oldest first."""
     return events_to_json(
         await app.log.read(ingest.parse_event_query(msgspec.to_builtins(params)), from_other_program=True)
     )
 
 
 async def tail(context: Context[AppProvider], params: TailParams) -> EventsJson:
+    """The newest events; with follow, the later ones too, as events/appended."""
     app = await context.app.wait_until_open()
     asked = msgspec.to_builtins(params)
     asked.pop("follow", None)
@@ -100,5 +101,6 @@ async def tail(context: Context[AppProvider], params: TailParams) -> EventsJson:
     return events_to_json(page)
 
 
-async def unfollow(context: Context[AppProvider], params: NoParams) -> None:  # noqa: ARG001 - every row has params
+async def unfollow(context: Context[AppProvider]) -> None:
+    """End what events/tail began with follow."""
     context.app.unsubscribe()

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import since_ms, until_ms
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract import forgetting as contract
 from sync.contract.forgetting import ForgettingJson
 from sync.document.erasure.selection import ErasureSelection
@@ -30,8 +30,8 @@ class ForgetMatching(Params, frozen=True):
     dry_run: bool = True
 
 
-async def forget_matching(context: Context[AppProvider], params: ForgetMatching) -> ForgettingJson:
-    app = await context.app.wait_until_open()
+async def forget_matching(app: App, params: ForgetMatching) -> ForgettingJson:
+    """Forget by words, source or time, here, on the server and everywhere; by default says only what would go."""
     since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
     choice = ErasureSelection(params.query, params.source, since, until)
     if params.query is not None and not choice.words:  # else it would mean everything of that source or time

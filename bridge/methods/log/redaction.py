@@ -2,8 +2,8 @@
 
 import asyncio
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract import redaction
 from sync.contract.redaction import RedactionCheckJson, RescanJson
 from sync.document.versions import rescan as reading
@@ -13,8 +13,8 @@ class CheckParams(Params, frozen=True):
     text: str
 
 
-async def check(context: Context[AppProvider], params: CheckParams) -> RedactionCheckJson:
-    app = await context.app.wait_until_open()
+async def check(app: App, params: CheckParams) -> RedactionCheckJson:
+    """What redaction makes of a text, with counts by kind; keeps nothing."""
     return redaction.check_to_json(await asyncio.to_thread(app.draft_builder.redactor.examine, params.text))
 
 
@@ -24,8 +24,8 @@ class RescanParams(Params, frozen=True):
     apply: bool = False
 
 
-async def rescan(context: Context[AppProvider], params: RescanParams) -> RescanJson:
-    app = await context.app.wait_until_open()
+async def rescan(app: App, params: RescanParams) -> RescanJson:
+    """Reads log and archives under the rules of today; with apply, corrects them here and everywhere else."""
     local = app.settings.redaction.enabled
     found = await reading.rescan(
         app.log, app.draft_builder.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()

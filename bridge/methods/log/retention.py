@@ -6,6 +6,7 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
+from sync.app import App
 from sync.contract import retention
 from sync.contract.retention import RetentionJson
 from sync.retention.policy import RetentionResult
@@ -20,8 +21,8 @@ class BoundsParams(Params, frozen=True):
     megabytes: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
 
 
-async def plan(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
-    app = await context.app.wait_until_open()
+async def plan(app: App, params: BoundsParams) -> RetentionJson:
+    """What is old enough to go from this device, and what stays; changes nothing."""
     service = app.retention()
     return retention.retention_to_json(
         RetentionResult(await service.plan(service.build_rules(params.days, params.megabytes))), applied=False
@@ -29,12 +30,9 @@ async def plan(context: Context[AppProvider], params: BoundsParams) -> Retention
 
 
 async def apply(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
+    """Archive what is old, then forget it here; the cloud and other devices keep theirs."""
     app = await context.app.wait_until_open()
-
-    def report(done: int, total: int) -> None:
-        context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": "retention", "done": done, "total": total})
-
-    service = app.retention()
+    report, service = context.progress_reporter(PROGRESS_TOKEN, "retention"), app.retention()
     done = await service.apply(service.build_rules(params.days, params.megabytes), report)
     if done.forgotten:
         await app.erasure.apply(vacuum=True)

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import resolve_project_id
-from bridge.api.method_table import Context, NoParams, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract import daily as contract
 from sync.contract.daily import (
     DailyCleanedJson,
@@ -158,8 +158,8 @@ def summary_turns(turns: Turns) -> Any:
     return tuple(SummaryTurn(turn.role, turn.content) for turn in turns)
 
 
-async def record(context: Context[AppProvider], params: RecordingParams) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def record(app: App, params: RecordingParams) -> DailyOutcomeJson:
+    """Keep a conversation: a session, its turns, or the caller's summary."""
     service = app.daily()
     if params.summary is None and not params.turns and params.session_id is None:
         raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
@@ -175,8 +175,8 @@ async def record(context: Context[AppProvider], params: RecordingParams) -> Dail
     return contract.change_result_to_json(done)
 
 
-async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def add(app: App, params: Adding) -> DailyOutcomeJson:
+    """Add a record by hand."""
     service = app.daily()
     day = None if params.date is None else parse_day(params.date)
     time = None if params.time is None else parse_time(params.time)
@@ -188,8 +188,8 @@ async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson
     return contract.change_result_to_json(done)
 
 
-async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def edit(app: App, params: Editing) -> DailyOutcomeJson:
+    """Change parts of a record."""
     service = app.daily()
     parts = [part for part in EDITABLE_PARTS if getattr(params, part) is not None]
     if not parts:
@@ -200,16 +200,16 @@ async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJs
     )
 
 
-async def remove(context: Context[AppProvider], params: One) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def remove(app: App, params: One) -> DailyOutcomeJson:
+    """Take a record away; daily/undo brings it back."""
     service = app.daily()
     return contract.change_result_to_json(
         await service.apply_and_reconcile(lambda: service.record_service.remove(params.id))
     )
 
 
-async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def mark(app: App, params: Marking) -> DailyOutcomeJson:
+    """Mark a record as important, outdated, reviewed or sensitive."""
     service = app.daily()
     if params.mark == "sensitive":
         await service.record_service.forget(params.id)
@@ -221,24 +221,24 @@ async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJs
     return contract.change_result_to_json(done)
 
 
-async def undo(context: Context[AppProvider], params: Undoing) -> DailyOutcomeJson:
-    app = await context.app.wait_until_open()
+async def undo(app: App, params: Undoing) -> DailyOutcomeJson:
+    """Take back a deed, an undo included."""
     service = app.daily()
     return contract.change_result_to_json(
         await service.apply_and_reconcile(lambda: service.record_service.undo(params.event_id))
     )
 
 
-async def show(context: Context[AppProvider], params: Showing) -> DailyPageJson:
-    app = await context.app.wait_until_open()
+async def show(app: App, params: Showing) -> DailyPageJson:
+    """A day as its page shows it."""
     service = app.daily()
     day = parse_day(params.date) if params.date else service.today
     text, records = await service.day_page(day, resolve_project_id(params.project))
     return {"date": day, "text": text, "records": contract.records_to_json(records)}
 
 
-async def list_records(context: Context[AppProvider], params: Listing) -> DailyRecordsJson:
-    app = await context.app.wait_until_open()
+async def list_records(app: App, params: Listing) -> DailyRecordsJson:
+    """Records, newest first."""
     since = None if params.since is None else parse_day(params.since, field="since")
     until = None if params.until is None else parse_day(params.until, field="until")
     found = await app.daily().list_records(
@@ -247,13 +247,13 @@ async def list_records(context: Context[AppProvider], params: Listing) -> DailyR
     return {"records": contract.records_to_json(found)}
 
 
-async def review(context: Context[AppProvider], params: Reviewing) -> DailyReviewJson:
-    app = await context.app.wait_until_open()
+async def review(app: App, params: Reviewing) -> DailyReviewJson:
+    """What to ask a person about: outdated, doubtful or old records."""
     return contract.review_to_json(await app.daily().review_questions(), chinese=params.language == "zh")
 
 
-async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJson:
-    app = await context.app.wait_until_open()
+async def merge(app: App, params: Merging) -> DailyMergedJson:
+    """Fold a day's repeats."""
     service = app.daily()
     day = parse_day(params.date) if params.date else service.today
     found = await service.merge_repeats(day, dry_run=params.dry_run)
@@ -261,16 +261,16 @@ async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJs
     return contract.merge_to_json(found, dry_run=params.dry_run)
 
 
-async def clean(context: Context[AppProvider], params: Cleaning) -> DailyCleanedJson:
-    app = await context.app.wait_until_open()
+async def clean(app: App, params: Cleaning) -> DailyCleanedJson:
+    """What is older than it is to be kept; put away with confirm."""
     service = app.daily()
     found = await service.expire_old_records(dry_run=not params.confirm)
     await service.reconcile()
     return {"dryRun": not params.confirm, "records": contract.records_to_json(found)}
 
 
-async def config(context: Context[AppProvider], params: Configuring) -> DailyConfigJson:
-    app = await context.app.wait_until_open()
+async def config(app: App, params: Configuring) -> DailyConfigJson:
+    """The options of config.json, read or set."""
     service = app.daily()
     if params.option is None:
         return contract.config_to_json(await service.options(params.project_path))
@@ -279,9 +279,8 @@ async def config(context: Context[AppProvider], params: Configuring) -> DailyCon
     return contract.config_to_json(options)
 
 
-async def status(context: Context[AppProvider], params: NoParams) -> DailyStatusJson:  # noqa: ARG001 - every row has params
-    app = await context.app.wait_until_open()
-
+async def status(app: App) -> DailyStatusJson:
+    """How many records there are, what is due, which pages were left alone."""
     service = app.daily()
     shown = (await service.current_records()).visible()
     return {

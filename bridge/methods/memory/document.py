@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract.document import EditedJson, HistoryJson, edit_to_json, history_to_json
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -31,24 +31,24 @@ class Resolve(Params, frozen=True):
     answer: Literal["accept", "restore"]
 
 
-async def save(context: Context[AppProvider], params: Save) -> EditedJson:
-    app = await context.app.wait_until_open()
+async def save(app: App, params: Save) -> EditedJson:
+    """Save a whole document, as a hand edit of what load showed."""
     document = app.writable_document()
     return edit_to_json(await document.save(params.document, params.base_sha256, confirmed=params.allow_loss))
 
 
-async def history(context: Context[AppProvider], params: History) -> HistoryJson:
-    app = await context.app.wait_until_open()
+async def history(app: App, params: History) -> HistoryJson:
+    """The versions of the document, newest first."""
     return history_to_json(await app.document.versions.history(params.limit))
 
 
-async def restore(context: Context[AppProvider], params: Restore) -> EditedJson:
-    app = await context.app.wait_until_open()
+async def restore(app: App, params: Restore) -> EditedJson:
+    """Bring a version back, as new events."""
     return edit_to_json(await app.writable_document().restore(params.sha256))
 
 
-async def resolve(context: Context[AppProvider], params: Resolve) -> EditedJson:
-    app = await context.app.wait_until_open()
+async def resolve(app: App, params: Resolve) -> EditedJson:
+    """Answer a mass delete or erasure: accept it, or keep what was there."""
     edited = await app.writable_document().resolve(params.answer)
     view = await app.document.view()
     return {"operations": [], "sha256": view.sha256} if edited is None else edit_to_json(edited)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.contract import insights
 from sync.contract.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
 from sync.log.model import MAX_NAME_LENGTH
@@ -41,8 +41,8 @@ class ReportParams(Params, frozen=True):
     days: Annotated[int, msgspec.Meta(ge=1, le=366)] = 30
 
 
-async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJson:
-    app = await context.app.wait_until_open()
+async def next_steps(app: App, params: NextParams) -> NextJson:
+    """What usually comes next, with its evidence."""
     service = app.insights()
     session_id = app.draft_builder.safe_session_id(params.session_id)
     found = await service.next_steps(
@@ -51,18 +51,18 @@ async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJ
     return insights.next_steps_to_json(found, service.source_watermark)
 
 
-async def profile(context: Context[AppProvider], params: ProfileParams) -> ProfileJson:
-    app = await context.app.wait_until_open()
+async def profile(app: App, params: ProfileParams) -> ProfileJson:
+    """Languages, tools, stages, hours, preferences."""
     found = await app.insights().profile(project_id=params.project_id, limit=params.limit)
     return insights.profile_to_json(found, app.insights().source_watermark)
 
 
-async def instincts(context: Context[AppProvider], params: Instincts) -> InstinctsJson:
-    app = await context.app.wait_until_open()
+async def instincts(app: App, params: Instincts) -> InstinctsJson:
+    """What experience suggests, the surest first."""
     found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
     return insights.instincts_to_json(found, app.insights().source_watermark)
 
 
-async def report(context: Context[AppProvider], params: ReportParams) -> ReportJson:
-    app = await context.app.wait_until_open()
+async def report(app: App, params: ReportParams) -> ReportJson:
+    """The analysis report: Markdown, or one HTML page."""
     return insights.report_to_json(await app.insights().report(days=params.days), params.format)

@@ -1,7 +1,7 @@
 """`initialize` and `memory/*`: what an AI asks of its memory."""
 
 import asyncio
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ from sync.contract.account import account_to_json
 from sync.contract.document import LoadJson, PromptJson, UpdateJson, load_to_json, update_to_json
 from sync.contract.status import InitializeJson
 from sync.document.capture.exchange_events import ExchangeInput
+
+if TYPE_CHECKING:  # a starting sidecar has not imported it yet
+    from sync.app import App
 
 PROTOCOL_VERSION: Final = 1
 DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
@@ -52,6 +55,7 @@ def capabilities() -> list[str]:
 
 
 async def initialize(context: Context[AppProvider], params: Initialize) -> InitializeJson:
+    """Agree on a version; watch the parent process."""
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     context.app.enable_notifications()
@@ -68,6 +72,7 @@ async def initialize(context: Context[AppProvider], params: Initialize) -> Initi
 
 
 async def load(context: Context[AppProvider], params: Load) -> LoadJson:
+    """The newest known memory; never fails because of the network."""
     glimpsed = context.app.cold_load(scope=params.scope, max_chars=params.max_chars)
     if glimpsed is not None:
         return load_to_json(glimpsed)
@@ -77,15 +82,15 @@ async def load(context: Context[AppProvider], params: Load) -> LoadJson:
     return load_to_json(found)
 
 
-async def system_prompt(context: Context[AppProvider], params: Load) -> PromptJson:
-    app = await context.app.wait_until_open()
+async def system_prompt(app: "App", params: Load) -> PromptJson:
+    """The memory as a block to inject into a system prompt."""
     await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
     prompt = await app.memory_service.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 
 
-async def update(context: Context[AppProvider], params: Update) -> UpdateJson:
-    app = await context.app.wait_until_open()
+async def update(app: "App", params: Update) -> UpdateJson:
+    """Record one exchange; durable when answered."""
     exchange = ExchangeInput(
         user_message=params.user_message,
         ai_response=params.ai_response,

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
+from sync.app import App
 from sync.clock import Clock
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
@@ -56,13 +56,13 @@ class ContextParams(Search, frozen=True):
     max_chars: Annotated[int, msgspec.Meta(ge=200, le=MAX_CONTEXT_CHARS)] = 1_500
 
 
-async def search(context: Context[AppProvider], params: Search) -> SearchJson:
-    app = await context.app.wait_until_open()
+async def search(app: App, params: Search) -> SearchJson:
+    """What is kept that answers a question, best first."""
     return contract.search_to_json(await app.recall().search(_search_request(params, app.clock)))
 
 
-async def recall_context(context: Context[AppProvider], params: ContextParams) -> ContextJson:
-    app = await context.app.wait_until_open()
+async def recall_context(app: App, params: ContextParams) -> ContextJson:
+    """What to put before a message, fenced; empty where nothing is relevant."""
     ask = _search_request(params, app.clock)
     return contract.context_to_json(await app.recall().context(ask, max_chars=params.max_chars))
 

@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
-from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Params
+from bridge.api.method_table import Params
 from bridge.methods.memory import recall
 from bridge.methods.memory.daily import Name, Path, Turns, summary_turns
+from sync.app import App
 from sync.contract import daily as contract
 from sync.contract.daily import CommandJson
 from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
+from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command, should_recall
 from sync.document.erasure.selection import ErasureSelection
-
-if TYPE_CHECKING:  # named only in annotations
-    from sync.app import App
-    from sync.daily.config import Provider
-    from sync.log.model import Event
+from sync.log.model import Event
 
 
 class Saying(Params, frozen=True):
@@ -34,8 +31,8 @@ class Saying(Params, frozen=True):
     is_first: bool = False
 
 
-async def run_command(context: Context[AppProvider], params: Saying) -> CommandJson:
-    app = await context.app.wait_until_open()
+async def run_command(app: App, params: Saying) -> CommandJson:
+    """What a person says to his memory, in Chinese or English."""
     recalls = should_recall(params.text, is_first=params.is_first)
     asked = parse_command(params.text)
     if asked is None:
@@ -45,7 +42,7 @@ async def run_command(context: Context[AppProvider], params: Saying) -> CommandJ
         weights = recall.Weights(wanted.keyword, wanted.semantic, wanted.decay)
         place, since = wanted.project_path, wanted.since
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
-        return (await recall.search(context, asked))["hits"]
+        return (await recall.search(app, asked))["hits"]
 
     eraser = ErasurePort(partial(_events_with_words, app), app.erasure.erase_and_confirm)
     provider: Provider = "openai" if app.settings.recall.embeddings == "api" else "local"
@@ -56,7 +53,7 @@ async def run_command(context: Context[AppProvider], params: Saying) -> CommandJ
     return contract.command_reply_to_json(await commander.handle(asked, here), recall=recalls)
 
 
-async def _events_with_words(app: "App", words: str) -> "list[Event]":
+async def _events_with_words(app: App, words: str) -> list[Event]:
     """Every event that has all of these words."""
     choice = ErasureSelection(words)
     return [] if choice.is_empty else await app.erasure.find_matching(choice)

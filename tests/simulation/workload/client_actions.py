@@ -81,7 +81,7 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
 
     async def searching() -> None:
         nonlocal found
-        found = await recall.search(_method_context(app), recall.Search(query=word))
+        found = await recall.search(app, recall.Search(query=word))
 
     if not await world.run_on_device(device, f"search {word}", searching) or found is None:
         return
@@ -137,7 +137,7 @@ async def record_daily(world: "Simulator", device: SimulatedDevice, _: PlanStep,
     )
 
     async def adding() -> None:
-        done = await daily.add(_method_context(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
+        done = await daily.add(app, daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
         fact.event_id = done["eventId"]
         fact.record = world.expected.record_of_event(done["record"]["id"] if done["record"] else None, done["eventId"])
 
@@ -205,7 +205,7 @@ def _unacknowledged_record(world: "Simulator", rows: Mapping[str, StoredEvent], 
 async def mark_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
     async def marking(app: App, record: str) -> object:
         world.expected.changes(record)
-        return await daily.mark(_method_context(app), daily.Marking(id=record, mark="important"))
+        return await daily.mark(app, daily.Marking(id=record, mark="important"))
 
     await _with_record(world, device, chance, "mark", marking)
 
@@ -213,7 +213,7 @@ async def mark_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, 
 async def remove_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
     async def removing(app: App, record: str) -> object:
         world.expected.changes(record, whole=True)
-        return await daily.remove(_method_context(app), daily.One(id=record))
+        return await daily.remove(app, daily.One(id=record))
 
     await _with_record(world, device, chance, "put away", removing)
 
@@ -239,7 +239,7 @@ async def _list_records(world: "Simulator", device: SimulatedDevice, app: App) -
     found: list[DailyRecordJson] = []
 
     async def listing() -> None:
-        found.extend((await daily.list_records(_method_context(app), daily.Listing()))["records"])
+        found.extend((await daily.list_records(app, daily.Listing()))["records"])
 
     await world.run_on_device(device, "list", listing)
     return found
@@ -251,7 +251,7 @@ async def pages(world: "Simulator", device: SimulatedDevice) -> dict[str, str]:
     if app is None:
         return found
     for day in sorted({record["date"] for record in await _list_records(world, device, app)}):
-        found[day] = (await daily.show(_method_context(app), daily.Showing(date=day)))["text"]
+        found[day] = (await daily.show(app, daily.Showing(date=day)))["text"]
     return found
 
 
@@ -284,10 +284,10 @@ async def request_erasure(
 
     async def forgetting_it() -> None:
         if word is None:
-            held.extend((await events.forget(_method_context(app), events.Forget(event_ids=[event_id])))["forgotten"])
+            held.extend((await events.forget(app, events.Forget(event_ids=[event_id])))["forgotten"])
         else:
             query = forgetting.ForgetMatching(query=word, dry_run=False)
-            held.extend((await forgetting.forget_matching(_method_context(app), query))["forgotten"])
+            held.extend((await forgetting.forget_matching(app, query))["forgotten"])
 
     owner = owner_of(device, app)
     done = await world.run_on_device(device, f"forget {word or event_id}", forgetting_it)

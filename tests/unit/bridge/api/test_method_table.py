@@ -88,7 +88,7 @@ def test_a_duplicate_name_is_a_defect() -> None:
 async def test_a_lazy_row_is_imported_at_its_first_call() -> None:
     module = "bridge.methods.log.watermarks"
     sys.modules.pop(module, None)
-    row = LazyMethod("watermarks/get", f"{module}:get_watermark", "Get", "Reads an offset.")
+    row = LazyMethod("watermarks/get", f"{module}:get_watermark")
     table: MethodTable[object] = MethodTable([row])
     assert list(table) == ["watermarks/get"]
     assert module not in sys.modules
