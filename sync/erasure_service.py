@@ -14,6 +14,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, StorageError
 from sync.jsonl.service import EventFilesService
+from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # loaded at their first use
     from sync.retention.service import RetentionService
 
 CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the server to confirm an erasure
+RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class ErasureService:
         # 6. JSONL files: `EventFilesService` follows the log; `erase_and_confirm` waits for it.
         # 7. The server and other devices: the request is in the outbox, and each of them applies it.
 
-    async def _cloud_confirmation(self) -> Literal["none", "done", "later"]:
+    async def _cloud_confirmation(self) -> Literal["none", "done", "later", "refused"]:
         """Whether the server has the erasure. It never had a memory without a login."""
         if self.replicator is None or (await self.account.state()).state in {"not_configured", "guest"}:
             return "none"
@@ -106,4 +108,12 @@ class ErasureService:
                     await self.replicator.sync_unless_backing_off()
             except (TimeoutError, CloudError, StorageError):  # kept in `status`; the erasure waits in the outbox
                 return "later"
+        if await self._is_refused():
+            return "refused"
         return "done" if (await self.log.outbox()).pending == 0 else "later"
+
+    async def _is_refused(self) -> bool:
+        """Whether a recent erasure request is in quarantine, because of a daily limit for example."""
+        refused = {one.event_id for one in await self.log.quarantine.list_refused()}
+        recent = await self.log.newest((PAYLOAD_FORGOTTEN,), RECENT_REQUESTS) if refused else ()
+        return any(request.event_id in refused for request in recent)

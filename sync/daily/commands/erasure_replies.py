@@ -35,12 +35,13 @@ _OTHER_LABEL: Final = ("其他记录", "other events")
 class ErasureStatus:
     """How many events were erased, and where the erasure is still pending.
 
-    `here`: `soon` if another process writes the memory file. `cloud`: `none` if no event was ever sent.
+    `here`: `soon` if another process writes the memory file. `cloud`: `none` if no event was ever sent, `refused` if
+    the server put the request into quarantine.
     """
 
     count: int
     here: Literal["done", "soon"] = "done"
-    cloud: Literal["none", "done", "later"] = "none"
+    cloud: Literal["none", "done", "later", "refused"] = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,10 @@ def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
             " The cloud has erased it; other devices follow.",
         ),
         "later": ("云端和其他设备将在联网后清除。", " The cloud and other devices follow when there is a connection."),
+        "refused": (
+            "云端没有接受这次清除，云端和其他设备上还有这些内容；原因见 `xiaobai-memory quarantine list`。",
+            " The cloud has not accepted it; it and other devices have the text. See `xiaobai-memory quarantine list`.",
+        ),
     }[erased.cloud]
     at = 0 if chinese else 1
     asks = "一次清除很多时，其他设备可能先询问你。", " Other devices may ask you first if it is much at once."

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.acceptance.environment import (
@@ -102,6 +103,27 @@ def test_the_cloud_and_the_other_devices_erase_it_too_and_the_answer_says_when(
             wait_until_synced(b)
             wait_until(lambda: secret not in server.all_rows_as_text())
             wait_until(lambda: secret not in str(b.load()))
+
+
+def test_the_answer_says_so_when_the_server_accepts_no_more_erasures(
+    tmp_path: Path, local_cloud: Cloud, user: User
+) -> None:
+    server, secret = ServerRows(local_cloud, user.user_id), unique_text("离职打算")
+    home = Home(tmp_path / "a", **cloud_settings(local_cloud))
+    with Sidecar(home) as sidecar, psycopg.connect(local_cloud.database_url, autocommit=True) as admin:
+        sidecar.log_in(user.email, user.password)
+        sidecar.update(secret, sessionId="s1")
+        wait_until_synced(sidecar)
+        set_limit = "select ai_memory_admin_set_limit('erasures_a_day', %s)"
+        usual = admin.execute(set_limit, [0]).fetchone()
+        assert usual is not None
+        try:
+            assert "云端没有接受" in say(sidecar, "不要保存", sessionId="s1")["message"]
+        finally:
+            admin.execute(set_limit, usual)
+        assert secret in str(server.events), "the answer was true"
+        home.run("quarantine", "retry")
+        wait_until(lambda: secret not in server.all_rows_as_text())
 
 
 def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: Home) -> None:
