@@ -1,8 +1,8 @@
 """The notifications of the sidecar: memory, cloud or login have changed, a token is needed, a long pull advances.
 
 Only a client that has called `initialize` gets any: one that never did may read answers line by line. A hint
-says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: each answer
-of the server is told as it comes, and there are as many as pages.
+says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: one is sent
+for each page that the server answers.
 """
 
 import asyncio

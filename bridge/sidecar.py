@@ -228,7 +228,7 @@ async def _open_provider(
 
 
 def _cold_loader(settings: "Settings") -> FirstStartLoad | ColdLoad | None:
-    if not settings.redaction.enabled:  # then what was said and is not in the file yet lies in a table of its own
+    if not settings.redaction.enabled:  # then text that is not in the file yet is in a table of its own
         return None
     if settings.document.sharing == "user":  # what was pulled belongs into the document, and may not be in it yet
         return None
@@ -254,7 +254,7 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     """Ids, counts, sizes and codes, never content; the file is private from birth and stays small.
 
     LOG_LEVEL is that of our own loggers. Libraries log what they are given (aiosqlite each statement with the document
-    in it, watchdog every name in the folder of the file): of them only what they warn about is heard.
+    in it, watchdog every name in the folder of the file): of theirs only warnings are logged.
     """
     folder = settings.data_dir / "logs"
     make_private_folder(settings.data_dir)

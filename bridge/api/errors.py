@@ -5,7 +5,7 @@ Decisions that live here
     * Codes avoid -32001, -32002 and -32096…-32099: language-server and MCP clients give those meanings of their own.
     * An unforeseen exception answers -32603 with the name of its class only: the text of a foreign exception
       may hold a message, a path or a token. Where it happened goes to the log as file, line and function.
-    * A kind without a code of its own takes that of its nearest ancestor, so a new error can never crash the door.
+    * A kind without a code of its own takes that of its nearest ancestor, so a new error always has a code.
 """
 
 from typing import Final
@@ -90,7 +90,7 @@ class RpcErrorData(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class RpcError(msgspec.Struct, frozen=True):
-    """One answerable failure, as it stands in the `error` member of a JSON-RPC answer."""
+    """One answerable failure, the `error` member of a JSON-RPC answer."""
 
     code: int
     message: str

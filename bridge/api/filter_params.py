@@ -38,6 +38,6 @@ def _instant_ms(text: str | None, field: str, clock: Clock, day_offset: timedelt
 
 
 def resolve_project_id(project: str | None) -> str | None:
-    """An id as it is, a path as the id it stands for."""
+    """An id unchanged, or the id that belongs to a path."""
     is_path = project is not None and ("/" in project or "\\" in project)
     return project_id_for(project) if is_path else project

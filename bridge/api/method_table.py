@@ -3,7 +3,7 @@
 Decisions that live here
     * Parameters come by name. A positional array is refused: adding a parameter would silently shift its neighbours.
     * An unknown parameter is an error that names it; a misspelt option must never be silently without effect.
-    * Wire names are camelCase, Python names are snake_case; `Params` does the renaming, nobody else.
+    * Wire names are camelCase, Python names are snake_case; only `Params` renames.
     * Cancellation arrives as `asyncio.CancelledError`, as everywhere in asyncio; what must not be torn goes under
       `asyncio.shield`. `Context.cancelled` is for code that runs in a thread and can only look.
     * Notifications are hints ("look again"), never the only way of a fact: the newest of a method replaces an older one

@@ -173,7 +173,7 @@ def _user_id(text: str) -> str:
 
 
 def _show_table(view: str, rows: list[dict[str, Any]]) -> None:
-    """What a person looks for; `--json` has every column. An id stands whole: it is to be copied."""
+    """What a person looks for; `--json` has every column. An id is never cut, so that it can be copied."""
     from rich.console import Console  # noqa: PLC0415 - only for people
     from rich.table import Table  # noqa: PLC0415
 

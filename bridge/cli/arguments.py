@@ -73,5 +73,5 @@ def _not_utf8(name: str) -> InvalidInput:
 def _read_stdin(read: Callable[[], str]) -> str:
     try:
         return read()
-    except UnicodeDecodeError:  # whose text would repeat what was said
+    except UnicodeDecodeError:  # its text would repeat the input
         raise InvalidInput("standard input is not text in UTF-8", field="stdin", hint="Write it as UTF-8.") from None

@@ -32,7 +32,7 @@ def _show_checks(result: HealthJson) -> None:
 
 
 async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
-    """All checks. Where there is no memory yet, or it cannot be opened, those that need it are left out."""
+    """All checks. Those that need the memory are left out if it does not exist or cannot be opened."""
     try:
         settings = Settings.from_sources(**flags)
     except XiaobaiError as error:

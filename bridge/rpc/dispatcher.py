@@ -298,7 +298,7 @@ class Dispatcher(Generic[App]):
 async def serve_connection(
     dispatcher: Dispatcher[App], open_app: Callable[[Notify], AbstractAsyncContextManager[App]]
 ) -> None:
-    """Serve one connection while the application opens beside it, and close the application when all is said.
+    """Serve one connection while the application opens beside it, and close the application at the end.
 
     The application is entered and left in one task, as task groups demand. Raises what its opening, its own work or
     its closing raised; an opening that the client did not wait for is abandoned.

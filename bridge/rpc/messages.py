@@ -8,7 +8,7 @@ Decisions that live here
       decoded; if that gives the very bytes received, nothing was dropped. Frames in another spelling (spaces, escaped
       characters) are checked on their skeleton, the text without its strings, where every ':' is one member.
     * An id is echoed as the bytes that came: 1.0 stays 1.0, an escape stays an escape.
-    * A response to nobody is ignored: answering it could start an endless exchange of errors.
+    * A response without a request is ignored: answering it could start an endless exchange of errors.
 """
 
 import re
@@ -216,7 +216,7 @@ def encode_batch(answers: list[bytes]) -> bytes:
 
 
 def same_id(wire_id: bytes, value: object) -> bool:
-    """Whether an id as it stood on the wire is the id a cancellation names."""
+    """Whether an id from the wire is the id a cancellation names."""
     return type(value) in _ID_TYPES and bool(_decode(wire_id) == value)
 
 

@@ -2,7 +2,7 @@
 
 Decisions that live here
     * The wire moves to private descriptors before anything else runs. Afterwards descriptor 0 is empty and descriptor 1
-      is stderr, for us, for C libraries and for children: nobody can corrupt the wire or steal a request.
+      is stderr, for us, for C libraries and for children: none of them can corrupt the wire or steal a request.
     * On POSIX a pipe or socket is watched by the event loop. Everything else (a regular file, which epoll refuses; a
       terminal's output; any handle on Windows, where the loop cannot watch pipes) gets a thread that may block.
     * Output is switched to non-blocking only if stderr is not the same pipe: the switch belongs to the pipe, not to the

@@ -10,7 +10,7 @@ LOW_WATER: Final = 256 * 1024  # bytes unwritten below which reading goes on
 
 
 class TransportHandler(Protocol):
-    """Whoever listens to a wire."""
+    """The receiver of a wire's events."""
 
     def data_received(self, chunk: bytes) -> None:
         """Bytes came. Not called while reading is paused."""
@@ -25,7 +25,7 @@ class TransportHandler(Protocol):
         ...
 
     def connection_lost(self) -> None:
-        """Nobody reads our answers any more; writes are ignored from now on."""
+        """The peer reads no more answers; later writes are ignored."""
         ...
 
 

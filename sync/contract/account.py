@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
 
 
 class KnownDeviceJson(TypedDict):
-    """A device of the account. What only the server knows is null where it was never asked."""
+    """A device of the account. What only the server knows is null until it has answered once."""
 
     deviceId: str
     name: str | None
@@ -26,7 +26,7 @@ class KnownDeviceJson(TypedDict):
 
 
 class DevicesJson(TypedDict):
-    """`source`: local where the server was not asked or did not answer; `asOf`: when it last did.
+    """`source`: local if the server did not answer this call; `asOf`: its last answer.
 
     `logins`: what became of the logins of a device that was just revoked; unknown when the server knows none of it,
     open when the project does not let them be ended.

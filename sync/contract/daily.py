@@ -21,7 +21,7 @@ class DailyCodeJson(TypedDict):
 
 
 class DailyRecordJson(TypedDict):
-    """What is kept of one session. `quality` is that of the summary, 0 to 1; null where a hand wrote it."""
+    """What is kept of one session. `quality` of the summary is 0 to 1; null for a record made by hand."""
 
     id: str
     date: str
@@ -41,7 +41,7 @@ class DailyRecordJson(TypedDict):
 
 
 class DailyOutcomeJson(TypedDict):
-    """`eventId` is the deed, for `daily/undo`; `reason` says why there is none."""
+    """`eventId` is the change, for `daily/undo`; `reason` says why there is none."""
 
     record: DailyRecordJson | None
     reason: str | None
@@ -53,7 +53,7 @@ class DailyRecordsJson(TypedDict):
 
 
 class DailyPageJson(TypedDict):
-    """`text` is the page; empty where the day has none."""
+    """`text` is the page; empty if the day has none."""
 
     date: str
     text: str
@@ -90,7 +90,7 @@ class DailyCleanedJson(TypedDict):
 
 
 class DailyConfigJson(TypedDict):
-    """`options` as they hold; `problem` where the file cannot be read, so that the defaults hold."""
+    """The `options` in force. `problem`: the file cannot be read, so the defaults are in force."""
 
     path: str
     options: dict[str, Any]
@@ -110,7 +110,7 @@ class DailyStatusJson(TypedDict):
 
 
 class CommandJson(TypedDict):
-    """`command` is null where the message is none; `recall`: whether the memory should be asked for it.
+    """`command` is null if the message is no command; `recall`: whether a search for the message makes sense.
 
     `message` is for the person, in the language of the command. What else there is depends on the command.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
 
 
 class DigestLineJson(TypedDict):
-    """`origin`: who said it, as far as the device it comes from tells; `peer` where it does not."""
+    """`origin`: who wrote it, according to its device; `peer` if unknown."""
 
     date: str
     text: str
@@ -58,7 +58,7 @@ class PromptJson(TypedDict):
 
 
 class OperationJson(TypedDict):
-    """What an edit did to one entry; the text stands in the document."""
+    """What an edit did to one entry; the text is in the document."""
 
     type: Literal["entry_added", "entry_edited", "entry_removed"]
     entryId: str

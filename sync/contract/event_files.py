@@ -10,7 +10,7 @@ from sync.log.sessions.tracker import SessionUpsertResult
 
 
 class EventFilesJson(TypedDict):
-    """Where the JSONL tree lies; `position` of `head` events are in it."""
+    """The folder of the JSONL tree; `position` of `head` events are in it."""
 
     root: str
     position: int
@@ -50,7 +50,7 @@ class ImportedJson(TypedDict):
 
 
 class SessionMetaJson(TypedDict):
-    """`session` in the snake_case of seed 002, as `<id>.meta.json`; `eventId` is null where nothing new was said."""
+    """`session` in the snake_case of seed 002, as `<id>.meta.json`; `eventId` is null if nothing was new."""
 
     session: dict[str, Any]
     recorded: bool

@@ -64,7 +64,7 @@ class QuarantineJson(TypedDict):
 
 
 class WatermarkJson(TypedDict):
-    """`eventId`: the event at that position; null where there is none, as before the first."""
+    """`eventId`: the event at that position; null if there is none, as before the first."""
 
     name: str
     position: int

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
 
 
 class MeantJson(TypedDict):
-    """An event that a wish means; `text`: the beginning of what it says, empty where only the cloud has it still."""
+    """An event that is selected; `text`: its beginning, empty if only the cloud still has it."""
 
     eventId: str
     ts: str
@@ -30,7 +30,7 @@ class ForgettingJson(TypedDict):
     forgotten: list[str]
 
 
-MAX_SHOWN_EVENTS: Final = 100  # events that are shown; the count tells the rest
+MAX_SHOWN_EVENTS: Final = 100  # events in an answer, which counts all of them
 
 
 def forget_matching_to_json(events: "Sequence[Event]", erased_ids: "Sequence[str] | None") -> ForgettingJson:

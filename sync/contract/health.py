@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
 
 
 class CheckJson(TypedDict):
-    """One thing looked at. `ok` is null where there is nothing to judge; `hint` says what to do."""
+    """One thing looked at. `ok` is null if there is nothing to judge; `hint` says what to do."""
 
     name: str
     ok: bool | None

@@ -22,7 +22,7 @@ class PointerJson(TypedDict):
 
 
 class PartsJson(TypedDict):
-    """`keyword` and `semantic` are 0 to 1 among what was found; `semantic` is null where meaning was not asked.
+    """`keyword` and `semantic` are 0 to 1 among what was found; `semantic` is null if no vectors were compared.
 
     `cover`: the share of the question's weight that the words hold; `factor`: importance, marks and age.
     """
@@ -34,7 +34,7 @@ class PartsJson(TypedDict):
 
 
 class HitJson(TypedDict):
-    """`around`: what was said before and after it; `also`: events that say the same, folded into this hit."""
+    """`around`: the messages before and after it; `also`: events that say the same, folded into this hit."""
 
     eventId: str
     kind: str
@@ -55,10 +55,10 @@ class HitJson(TypedDict):
 
 
 class SearchJson(TypedDict):
-    """`semantic`: whether meaning was asked: of all, of those that have a vector by now (partial), or why not.
+    """`semantic`: whether vectors were compared: all, those that exist so far (partial), or why none.
 
     `since`, `until`: the time that words of the question named, if any.
-    `searched`: all, or recent where the recent part alone was enough.
+    `searched`: all, or recent if the recent part alone was enough.
     `partial`: the index is still being built (after a large pull or import), so some memories are missing.
     """
 
@@ -71,7 +71,7 @@ class SearchJson(TypedDict):
 
 
 class ContextJson(TypedDict):
-    """`context` is empty where nothing is relevant; else it is ready to be put before the message."""
+    """`context` is ready to be put before the message; empty if nothing is relevant."""
 
     context: str
     hits: list[HitJson]

@@ -82,7 +82,7 @@ class RoundJson(TypedDict):
 
 
 class ProgressValueJson(TypedDict):
-    """`done` of `total` events; both can start anew where the server was restored."""
+    """`done` of `total` events; both restart at 0 if the server was restored from a backup."""
 
     kind: Literal["begin", "report", "end"]
     title: Literal["sync"]

@@ -48,7 +48,7 @@ def import_archive(
 
 
 def _read_passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:
-    """Never an argument: those stand in the list of processes and in the shell's history."""
+    """Never an argument: the list of processes and the shell's history show those."""
     if source is None and not ask:
         return None
     if source is None:

@@ -69,7 +69,7 @@ def tail(
 
 @app.command("verify")
 def verify() -> None:
-    """Check that the log is sound; exit 1 where it is not."""
+    """Check that the log is sound; exit 1 if it is not."""
     result = call_method("events/verify", {}, _show_verification)
     raise SystemExit(0 if result["ok"] else 1)
 

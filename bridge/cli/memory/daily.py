@@ -110,9 +110,11 @@ def mark(
 
 @app.command("undo")
 def undo(
-    event_id: Annotated[str | None, typer.Argument(help="The deed; the last one where it is missing.")] = None,
+    event_id: Annotated[
+        str | None, typer.Argument(help="The event of a change; the last one if it is missing.")
+    ] = None,
 ) -> None:
-    """Take back a deed, an undo included."""
+    """Take back a change, an undo included."""
     _call_daily("daily/undo", {"eventId": event_id}, _show_outcome)
 
 
@@ -123,11 +125,11 @@ def review(
 ) -> None:
     """What to look at again: outdated, doubtful or old records."""
 
-    def told(result: dict[str, Any]) -> None:
+    def show_result(result: dict[str, Any]) -> None:
         for question in result["questions"]:
             typer.echo(f"{question['record']['id']}  {question['text']}")
 
-    _call_daily("daily/review", {"language": language}, told)
+    _call_daily("daily/review", {"language": language}, show_result)
 
 
 @app.command("merge")
@@ -138,11 +140,11 @@ def merge(
 ) -> None:
     """Fold a day's repeats."""
 
-    def told(result: dict[str, Any]) -> None:
+    def show_result(result: dict[str, Any]) -> None:
         for fold in result["folds"]:
             typer.echo(f"{fold['topic']}  ({len(fold['folded']) + 1} → 1)")
 
-    _call_daily("daily/merge", {"date": day, "dryRun": dry_run}, told)
+    _call_daily("daily/merge", {"date": day, "dryRun": dry_run}, show_result)
 
 
 @app.command("clean")
@@ -165,7 +167,7 @@ def config(
     """The options of `config.json`, or one of them set."""
     asked: dict[str, Any] = {"projectPath": project, "forProject": for_project}
     if value is not None:
-        from sync.daily.config import parse_value  # noqa: PLC0415 - the room, for this command alone
+        from sync.daily.config import parse_value  # noqa: PLC0415 - only this command needs it
 
         asked |= {"option": option, "value": parse_value(value)}
     elif option is not None:
@@ -179,14 +181,14 @@ def config(
 def status() -> None:
     """How many records there are, what is due, which pages were left alone."""
 
-    def told(result: dict[str, Any]) -> None:
+    def show_result(result: dict[str, Any]) -> None:
         typer.echo(
             f"{result['records']} records of {result['days']} days, {result['today']} today, {result['due']} due"
         )
         for page, why in result["notices"].items():
             typer.echo(f"{page}: {why}")
 
-    _call_daily("daily/status", {}, told)
+    _call_daily("daily/status", {}, show_result)
 
 
 def remember(

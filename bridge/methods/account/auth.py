@@ -20,7 +20,7 @@ class Start(Params, frozen=True):
 
 
 class Verify(Params, frozen=True):
-    """`phone` or `email` as in `auth/start`. `accept`: it is mine, although a damage has erased whose it was."""
+    """`phone` or `email` as in `auth/start`. `accept`: the memory is the user's, although damage erased its owner."""
 
     code: Annotated[str, msgspec.Meta(max_length=64)]
     phone: ContactText | None = None
@@ -83,6 +83,6 @@ async def status(app: App) -> AuthJson:
 async def logout(app: App, params: Logout) -> AuthJson:
     """End the session; the memory stays on this device, or goes if asked."""
     if remove := params.local_copy == "remove":
-        await app.ingest_file_edit()  # what was just saved is an event before it is asked what the cloud lacks
+        await app.ingest_file_edit()  # an edit that was just saved counts as unsent
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)
     return {"account": account_to_json(state)}

@@ -1,4 +1,4 @@
-"""`devices/*`: the account's devices; who may go on, how they are called, which are shown here."""
+"""`devices/*`: the account's devices; list, rename, revoke and hide them."""
 
 from typing import Annotated
 

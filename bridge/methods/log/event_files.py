@@ -24,7 +24,7 @@ class Import(Params, frozen=True):
 
 
 class Upsert(Params, frozen=True):
-    """`session_id`, and what is to be said of it: title, tags, summary, anything."""
+    """`session_id`, and its title, tags, summary or anything else."""
 
     meta: dict[str, Any]
 

@@ -67,7 +67,7 @@ class RecordingParams(Params, frozen=True):
 
 
 class Adding(Params, frozen=True):
-    """A record by hand, for today and now where nothing else is said."""
+    """A record by hand; for today and now by default."""
 
     summary: Summary
     date: Day | None = None
@@ -99,13 +99,13 @@ class Marking(Params, frozen=True):
 
 
 class Undoing(Params, frozen=True):
-    """A deed by its event, or this device's last one."""
+    """A change by its event, or this device's last one."""
 
     event_id: Name | None = None
 
 
 class Showing(Params, frozen=True):
-    """A day, today where none is given; of one project, or of all."""
+    """A day, today by default; of one project, or of all."""
 
     date: Day | None = None
     project: Path | None = None

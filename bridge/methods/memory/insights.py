@@ -15,7 +15,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 
 
 class NextParams(Params, frozen=True):
-    """Where somebody stands: a stage, or a session; without either, the newest session of the project or of all."""
+    """The starting point: a stage, or a session; by default the newest session of the project or of all."""
 
     project_id: Name | None = None
     session_id: Name | None = None

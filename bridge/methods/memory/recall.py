@@ -37,7 +37,7 @@ class Weights(Params, frozen=True):
 class Search(Params, frozen=True):
     """`project`: its id or its path. `since`, `until`: a day, which is included, or a time.
 
-    `turns`: what was said before, oldest first.
+    `turns`: the turns before it, oldest first.
     """
 
     query: Query

@@ -22,7 +22,7 @@ from sync.log.model import Event
 
 
 class Saying(Params, frozen=True):
-    """A message, and where it was said. `isFirst`: the first of its session."""
+    """A message and its session. `isFirst`: the first of its session."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
     session_id: Name | None = None
