@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz sim sim-bugs lint run bench bench-recall crash format types lock
+.PHONY: help setup demo test proof proof-tests fuzz sim sim-bugs lint run bench bench-recall crash format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -13,11 +13,23 @@ setup:  ## virtual environment, locked dependencies, the local Supabase
 demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by itself)
 	@$(PY) -m tests.demo $(if $(ONCE),--once)
 
-test: setup  ## every test: Python in parallel and random order, then Node
+test: setup  ## the tests: Python in parallel and random order, then Node
 	@failed=0; \
 	$(PY) -m pytest -n 3 --dist worksteal || failed=1; \
 	node --test --test-concurrency=2 --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed" || failed=1; \
 	exit $$failed
+
+proof: setup  ## all that is exhaustive, for hours: proof-tests, sim SEEDS=1000, sim-bugs, crash, fuzz; one summary
+	@failed=0; summary=; \
+	for part in proof-tests "sim SEEDS=1000" sim-bugs crash fuzz; do \
+	  begin=$$SECONDS; outcome=passed; \
+	  $(MAKE) --no-print-directory $$part || { outcome=FAILED; failed=1; }; \
+	  summary+="$$(printf '%-7s %-16s %6d s' $$outcome "$$part" $$((SECONDS - begin)))"$$'\n'; \
+	done; \
+	printf '\nproof\n%s' "$$summary"; exit $$failed
+
+proof-tests: setup  ## the tests that `make test` leaves out: SQL mutants, planted bugs, tests of the proving tools
+	@$(PY) -m pytest -n 3 --dist worksteal -m proof
 
 fuzz: setup  ## hostile input, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.fuzz $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))

@@ -8,6 +8,7 @@ import pytest
 import sync.cloud.fake.documents
 from tests.contract import test_cloud_port as contract
 from tests.contract.cloud_backends import FakeBackend
+from tests.proof import first_in_test
 from tests.simulation.planted_bugs import BUGS, PlantedBug
 from tests.simulation.simulator import run
 from tests.simulation.workload.plan import SimulationPlan
@@ -16,12 +17,13 @@ FEWEST: Final = 20
 WITHIN: Final = 50  # runs, for one half of them
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
+@pytest.mark.parametrize("bug", first_in_test(BUGS, 3), ids=[bug.name for bug in BUGS])
 def test_a_planted_bug_is_detected(bug: PlantedBug) -> None:
     with bug.apply_patches():
         assert run(bug.plan(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("plan", {(bug.seed, bug.extra_action_set): bug.plan(bug.seed) for bug in BUGS}.values())
 def test_these_runs_find_nothing_else(plan: SimulationPlan) -> None:
     assert run(plan).defects == ()

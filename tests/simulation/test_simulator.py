@@ -1,6 +1,6 @@
 """Simulated devices keep every invariant, and the same seed gives the same trace.
 
-`make test` runs a bounded share of seeds, `make sim SEEDS=5000` many. A seed that found a defect stays here.
+`make test` runs a few seeds, `make sim SEEDS=5000` many. A seed that found a defect stays here, for `make proof`.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from sync.db.engine import Database
+from tests.proof import first_in_test
 from tests.simulation.checks.expected_state import words_of
 from tests.simulation.host.simulated_host import CURRENT, SimulatedDisk, SimulatedHost, SimulatedProcess
 from tests.simulation.shrink import command, replay_plan, shrink_plan
@@ -170,28 +171,28 @@ def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
 
 
-@pytest.mark.parametrize("number", range(SHARES))
+@pytest.mark.parametrize("number", first_in_test(range(SHARES), 5))
 def test_nothing_is_lost_duplicated_or_leaked_and_devices_agree(number: int) -> None:
     broken = {seed: outcome.defects for seed in share(number) if (outcome := simulate_seed(seed)).defects}
     assert broken == {}, f"make sim SEED={min(broken)} SHRINK=1"
 
 
-@pytest.mark.parametrize("seed", FOUND)
+@pytest.mark.parametrize("seed", first_in_test(FOUND))
 def test_a_former_defect_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides()).defects == ()  # the plan in which it was found
 
 
-@pytest.mark.parametrize("seed", FOUND_ASKING)
+@pytest.mark.parametrize("seed", first_in_test(FOUND_ASKING))
 def test_a_former_defect_of_client_actions_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING)).defects == ()
 
 
-@pytest.mark.parametrize("seed", FOUND_TOGETHER)
+@pytest.mark.parametrize("seed", first_in_test(FOUND_TOGETHER))
 def test_a_former_defect_of_concurrent_edits_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING, TOGETHER)).defects == ()
 
 
-@pytest.mark.parametrize("seed", FOUND_LATER)
+@pytest.mark.parametrize("seed", first_in_test(FOUND_LATER))
 def test_a_former_defect_of_logins_or_slow_commits_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING, TOGETHER, RETURNING, SLOW)).defects == ()
 
@@ -279,12 +280,14 @@ def test_letters_of_a_key_or_signature_are_not_words() -> None:
     assert words_of(text) == ["w1x", "w2x"]
 
 
+@pytest.mark.proof
 def test_workers_run_many_seeds_and_print_one_json_line() -> None:
     command_line = [sys.executable, "-m", "tests.simulation", "--seeds", "2", "--first", "3", "--json"]
     told = json.loads(subprocess.run(command_line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
     assert (told["histories"], told["failed_seeds"]) == (2, [])
 
 
+@pytest.mark.proof
 def test_a_printed_command_repeats_its_plan() -> None:
     plan = make_plan(4).only(range(10, 30)).without(["crash"])
     named = dict(part.split("=") for part in command(plan).split()[2:])
@@ -301,6 +304,7 @@ def test_a_failing_plan_is_shrunk_to_what_still_fails() -> None:
     assert [step.action for step in shrink_plan(make_plan(3), fails).steps] == ["edit", "sync"]
 
 
+@pytest.mark.proof
 def test_the_original_algorithm_loses_words_in_the_same_plans() -> None:
     losses = [original_app.run(make_plan(seed)) for seed in range(200)]
     assert sum(loss.lost for loss in losses) > 0

@@ -19,6 +19,7 @@ from bridge.rpc.process_guard import WatchedProcess
 from tests.fuzz.rpc.calls import METHODS, VALID, random_frame
 from tests.fuzz.rpc.expected_response import INVALID_REQUEST, PARSE_ERROR, expected_response
 from tests.fuzz.rpc.framing import FRAMES, PROCESS, in_memory
+from tests.proof import first_in_test
 
 
 async def test_every_hostile_frame_gets_the_right_answer_and_the_next_call_is_answered(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_what_is_refused_as_a_frame_is_what_another_parser_refuses(chance: rando
         msgspec.json.decode(messages.encode_error(refusal.id, refusal.error))
 
 
-@pytest.mark.parametrize("framing", Framing)
+@pytest.mark.parametrize("framing", first_in_test(Framing))
 def test_three_calls_are_read_alike_wherever_the_bytes_are_cut_in_two_places(framing: Framing) -> None:
     calls = [
         json.dumps({"id": number, "method": "记忆\U0001f642"}, ensure_ascii=False).encode() for number in (1, 22, 333)
