@@ -29,7 +29,6 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import DeviceKey
 from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.cloud.contact import Contact, parse_contact
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.cloud.port import (
     Channel,
     Cloud,
@@ -53,6 +52,7 @@ from sync.log.model import Event, EventDraft, EventScope, Query
 from sync.redaction import Redactor
 from sync.settings.sections import PrivacySettings, SyncSettings
 from sync.system.secret_store import FileSecretStore
+from tests.fake_cloud.server import FakeCloud, FakeServer
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -12,10 +12,10 @@ import psycopg
 
 from sync.clock import SystemClock
 from sync.cloud.contact import Contact, parse_contact
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.cloud.port import Cloud
 from sync.cloud.supabase.cloud import SupabaseCloud
 from tests.cloud.fixtures import Cloud as LocalCloud
+from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.support import FixedClock
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bridge.rpc.dispatcher import Dispatcher, serve_connection
 from bridge.rpc.framing import FrameDecoder, Framing, encode_frame
-from bridge.rpc.in_memory_transport import InMemoryTransport
+from tests.in_memory_transport import InMemoryTransport
 from tests.integration.bridge.rpc.echo_server import TABLE, open_echo
 
 PATIENCE = 20.0  # seconds until a wait is a failure; nothing here takes a tenth of it

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.fake.server import FakeServer
+from tests.fake_cloud.server import FakeServer
 from tests.support import Device, FixedClock, new_server, open_device
 
 

@@ -19,8 +19,6 @@ from sqlalchemy import text
 import sync.accounts.switching
 import sync.archive.archive_file
 import sync.cloud.auth.account
-import sync.cloud.fake.documents
-import sync.cloud.fake.server
 import sync.cloud.replication.sync_round
 import sync.cloud.sync_decisions
 import sync.document.capture.exchange_events
@@ -34,12 +32,12 @@ import sync.recall.index.indexer
 import sync.retention.service
 import sync.system.atomic_swap
 import sync.system.files
+import tests.fake_cloud.documents
+import tests.fake_cloud.server
 from sync.archive.archive_file import WrittenArchive
 from sync.clock import format_hlc, timestamp
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.auth import owner_store
-from sync.cloud.fake.documents import FakeDocument
-from sync.cloud.fake.server import FakeCloud
 from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.sync_decisions import PageVerdict
@@ -60,6 +58,8 @@ from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent
 from sync.redaction import Redactor
 from sync.redaction.redactor import _RedactingCleaner
 from sync.system.process_lock import ProcessLock
+from tests.fake_cloud.documents import FakeDocument
+from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
 from tests.simulation.host.simulated_host import CURRENT
 from tests.simulation.workload.plan import ASKING, ERASED, PAUSING, TOGETHER, SimulationPlan, make_plan
@@ -258,7 +258,7 @@ async def _unlocked(server: SimulatedServer, inner: FakeCloud, session: Any, req
     return answer
 
 
-_refusal = sync.cloud.fake.documents._refusal
+_refusal = tests.fake_cloud.documents._refusal
 
 
 def _kept_until_something_is_said(held: FakeDocument, sent: SnapshotRow, replica_id: str) -> str | None:
@@ -402,22 +402,22 @@ BUGS: Final = (
     PlantedBug("a copied home forgets what it has not sent", ((cloud_store, "fork_replica", _unsent_dropped),), 1),
     PlantedBug("a session is refreshed by whoever comes", ((ProcessLock, "hold", _not_alone),), 7),
     PlantedBug(
-        "the server doubles what is sent again", ((sync.cloud.fake.server, "_append_events", _pushed_again),), 1
+        "the server doubles what is sent again", ((tests.fake_cloud.server, "_append_events", _pushed_again),), 1
     ),
     PlantedBug(
         "copies of a home share their numbers",
-        ((sync.cloud.fake.server, "_append_events", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
+        ((tests.fake_cloud.server, "_append_events", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
         1,
     ),
     PlantedBug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
     PlantedBug(
         "the server does not notice that it was restored",
-        ((sync.cloud.fake.server, "_must_reset", _always(answer=False)),),
+        ((tests.fake_cloud.server, "_must_reset", _always(answer=False)),),
         4,
     ),
     PlantedBug(
         "the server keeps a document until its device says something",
-        ((sync.cloud.fake.documents, "_refusal", _kept_until_something_is_said),),
+        ((tests.fake_cloud.documents, "_refusal", _kept_until_something_is_said),),
         0,
     ),
     PlantedBug(
@@ -430,7 +430,7 @@ BUGS: Final = (
     ),
     PlantedBug(
         "a wish to forget leaves the server's row",
-        ((sync.cloud.fake.server, "_erase_payloads", _does_nothing),),
+        ((tests.fake_cloud.server, "_erase_payloads", _does_nothing),),
         14,
         extra_action_set=ASKING,
     ),

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-import sync.cloud.fake.documents
+import tests.fake_cloud.documents
 from tests.contract import test_cloud_port as contract
 from tests.contract.cloud_backends import FakeBackend
 from tests.proof import first_in_test
@@ -35,7 +35,7 @@ async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_th
     """No run detects it: the device's next round sends its newest document, and all end with one."""
     client = await (await contract.signed_in(FakeBackend())).register()
     await contract.test_a_document_is_stored_only_when_it_is_newer(client)
-    monkeypatch.setattr(sync.cloud.fake.documents, "_refusal", lambda *_: None)
+    monkeypatch.setattr(tests.fake_cloud.documents, "_refusal", lambda *_: None)
     with pytest.raises(AssertionError):
         await contract.test_a_document_is_stored_only_when_it_is_newer(client)
 

@@ -15,17 +15,17 @@ from bridge.api.method_table import Notify
 from bridge.methods.registry import METHOD_TABLE
 from bridge.rpc.dispatcher import Dispatcher, serve_connection
 from bridge.rpc.framing import FrameDecoder, Framing, encode_frame
-from bridge.rpc.in_memory_transport import InMemoryTransport
 from bridge.rpc.process_guard import WatchedProcess
 from sync.app import AppMode, open_app
 from sync.clock import SystemClock
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.settings.sections import DailySettings
 from sync.settings.settings import Settings
 from tests.contract.rpc_clients import ProcessEndpoint, RpcEndpoint
+from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.fuzz.campaign import Campaign, FuzzCases
 from tests.fuzz.rpc.calls import PERSON, random_frame
 from tests.fuzz.rpc.expected_response import ExpectedResponse, expected_response
+from tests.in_memory_transport import InMemoryTransport
 from tests.sidecar import COMMAND, REPOSITORY, Home
 
 PATIENCE: Final = 30.0  # seconds; a bound for a broken program, not a time anybody expects

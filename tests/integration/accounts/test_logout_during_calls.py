@@ -12,16 +12,16 @@ import pytest
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Method, MethodTable, NoParams
 from bridge.methods.registry import METHOD_TABLE
-from bridge.rpc.in_memory_transport import RpcCallError, connect_in_memory
 from bridge.sidecar import prepare_serving
 from sync.accounts.profiles import change_installation, new_profile_id, with_active_profile
 from sync.app import App, AppMode, open_app
 from sync.cloud.auth.account import AccountState
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.server import FakeCloud
 from sync.errors import CloudUnavailable, NotSynced
 from sync.runtime.supervision import finish_despite_cancel
 from sync.settings.settings import Settings
+from tests.fake_cloud.server import FakeCloud
+from tests.in_memory_transport import RpcCallError, connect_in_memory
 from tests.support import EMAIL, PASSWORD, SpyCloud, draft, new_server
 
 

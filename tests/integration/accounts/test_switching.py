@@ -12,7 +12,6 @@ import pytest
 from sync.app import App, AppMode, open_app
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.server import FakeCloud
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
@@ -22,6 +21,7 @@ from sync.log.model import Query
 from sync.retention.archives import read_archived_events
 from sync.settings.sections import DocumentSettings
 from sync.settings.settings import Settings
+from tests.fake_cloud.server import FakeCloud
 from tests.integration.document.harness import ManualClock
 from tests.support import EMAIL, PASSWORD, new_server
 

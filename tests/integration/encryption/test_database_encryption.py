@@ -17,7 +17,6 @@ import pytest
 from sync.accounts.profiles import Profile, change_installation
 from sync.app import App, AppMode, open_app
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.server import FakeCloud
 from sync.db.engine import Database
 from sync.db.rebuild import convert
 from sync.document.capture.exchange_events import ExchangeInput
@@ -32,6 +31,7 @@ from sync.recall.model import SearchRequest
 from sync.settings.sections import PrivacySettings
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment
+from tests.fake_cloud.server import FakeCloud
 from tests.integration.db.rebuild import test_salvage
 from tests.integration.db.rebuild.test_salvage import (
     MANY,

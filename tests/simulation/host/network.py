@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar, cast
 from sync.clock import Clock
 from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.cloud.contact import Contact
-from sync.cloud.fake.auth import TOKEN_SECONDS
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.cloud.port import (
     Channel,
     Cloud,
@@ -28,6 +26,8 @@ from sync.cloud.port import (
     SyncRequest,
 )
 from sync.errors import CloudUnavailable, RateLimited
+from tests.fake_cloud.auth import TOKEN_SECONDS
+from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.simulation.host.simulated_host import SimulatedProcess
 
 T = TypeVar("T")

@@ -17,8 +17,6 @@ from sync.cloud.auth.session_storage import FileSessionStorage
 from sync.cloud.auth.token_retry import MAX_TOKENS, with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.auth import TOKEN_SECONDS
-from sync.cloud.fake.server import FakeServer
 from sync.errors import (
     BadCredentials,
     CloudNotConfigured,
@@ -29,6 +27,8 @@ from sync.errors import (
     RateLimited,
     StorageError,
 )
+from tests.fake_cloud.auth import TOKEN_SECONDS
+from tests.fake_cloud.server import FakeServer
 from tests.support import (
     EMAIL,
     PASSWORD,

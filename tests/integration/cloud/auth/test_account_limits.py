@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from sync.cloud.auth_port import AuthSession
-from sync.cloud.fake.server import FakeCloud
 from sync.cloud.port import QUOTA_CODE, Cloud, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.sync_round import QUOTA_RETRY_AFTER
 from sync.errors import Forbidden, QuotaExceeded, Rejected
@@ -17,6 +16,7 @@ from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import EventDraft
 from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.contract.cloud_backends import AccountHolder, supabase_cloud
+from tests.fake_cloud.server import FakeCloud
 from tests.support import REDACTOR, event, new_server, open_device
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from sync.cloud.auth.account import AccountState
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.server import FakeServer
 from sync.errors import CloudUnavailable, DifferentUser, LoginRequired
+from tests.fake_cloud.server import FakeServer
 from tests.support import EMAIL, PASSWORD, Device, FixedClock, open_device
 
 

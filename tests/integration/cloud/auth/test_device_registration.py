@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.fake.server import FakeServer
 from sync.errors import DeviceConflict, DeviceRevoked
+from tests.fake_cloud.server import FakeServer
 from tests.support import Device, FixedClock, device_key_in, new_server, open_device, run_in_virtual_time
 
 USER = "user-1"

@@ -1,10 +1,10 @@
 """An event that the server had refused and that is then erased: no word of it is left, and none is sent."""
 
-from sync.cloud.fake.server import FakeServer
 from sync.db.engine import Transaction
 from sync.document.erasure import erasure
 from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
 from sync.log.model import EventDraft
+from tests.fake_cloud.server import FakeServer
 from tests.support import REDACTOR, Device
 
 WORDS = "只有被拒绝的事件才有的词"

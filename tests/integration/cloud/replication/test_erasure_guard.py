@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.fake.server import FakeServer
 from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureImpact, is_mass_erasure, signer_of
 from sync.db.engine import Database, Transaction
 from sync.document.surfaces import withheld_erasures
@@ -21,6 +20,7 @@ from sync.log.model import (
     remote_erasure_state,
 )
 from sync.settings.sections import PrivacySettings
+from tests.fake_cloud.server import FakeServer
 from tests.support import REDACTOR, Device, FixedClock, event, new_server, open_device
 
 LIMITS = PrivacySettings(erasure_events=3)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.fake.server import FakeServer
 from sync.cloud.port import SyncAnswer
 from sync.cloud.replication.pull_progress import PullProgress
 from sync.errors import CloudUnavailable
+from tests.fake_cloud.server import FakeServer
 from tests.support import Device, event, new_server, open_device
 
 Step = tuple[int, str, int, int]

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.cloud.port import DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.freshness import FRESH_SECONDS
 from sync.cloud.replication.realtime_supervisor import (
@@ -24,6 +23,7 @@ from sync.cloud.replication.realtime_supervisor import (
 )
 from sync.errors import CloudUnavailable, Forbidden, LoginRequired
 from sync.settings.sections import SyncSettings
+from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.support import (
     Device,
     LoopClock,

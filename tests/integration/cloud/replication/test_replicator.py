@@ -9,8 +9,6 @@ import pytest
 
 from sync.cloud.auth.account import REFRESH_MARGIN_SECONDS
 from sync.cloud.auth_port import AuthSession
-from sync.cloud.fake.auth import TOKEN_SECONDS
-from sync.cloud.fake.server import LIVE_SECONDS, FakeServer
 from sync.cloud.replication.replicator import (
     CONFLICT_RETRY_INTERVAL,
     MAX_RETRY_AFTER,
@@ -30,6 +28,8 @@ from sync.errors import (
     StorageError,
 )
 from sync.settings.sections import SyncSettings
+from tests.fake_cloud.auth import TOKEN_SECONDS
+from tests.fake_cloud.server import LIVE_SECONDS, FakeServer
 from tests.support import Device, LoopClock, background_task, intervals, new_server, open_device, run_in_virtual_time
 
 HOUR = 3600.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.fake.server import LIVE_SECONDS, FakeServer
 from sync.cloud.port import SyncAnswer
 from sync.errors import CloudUnavailable, DeviceConflict
 from sync.log.envelope import to_wire
+from tests.fake_cloud.server import LIVE_SECONDS, FakeServer
 from tests.support import Device, FakeSessionStorage, FixedClock, draft, event, open_device
 
 USER = "user-1"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from sync.cloud.fake.server import FakeServer
 from sync.cloud.port import STALE_DOCUMENT, SnapshotRow, SyncAnswer
 from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES, CloudState
 from sync.cloud.replication.sync_round import RoundResult
@@ -29,6 +28,7 @@ from sync.errors import (
 from sync.log.envelope import to_wire
 from sync.runtime.change_counter import wait_for_any_change
 from sync.settings.sections import SyncSettings
+from tests.fake_cloud.server import FakeServer
 from tests.support import BROKEN_AFTER, PASSWORD, REDACTOR, Device, FixedClock, draft, open_device
 
 USER = "user-1"

@@ -16,7 +16,6 @@ import pytest
 from sync.accounts.profiles import Profile, create_profile_folder, open_installation
 from sync.app import App, AppMode, open_app
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.db.engine import Database
 from sync.db.migrate import APPLICATION_ID, known_migrations
 from sync.db.rebuild import salvage
@@ -29,6 +28,7 @@ from sync.settings.sections import RecallSettings
 from sync.settings.settings import Settings
 from sync.startup.doctor import check_environment
 from tests.bulk_log import fill_log
+from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.support import EMAIL, PASSWORD, START, draft, new_server
 
 PAGE: Final = 4096

@@ -12,9 +12,9 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync.cloud.fake.server import FakeServer
 from sync.errors import CloudError
 from sync.log.envelope import to_wire
+from tests.fake_cloud.server import FakeServer
 from tests.support import Device, FakeSessionStorage, FixedClock, new_server, open_device, run_in_virtual_time
 
 USER: Final = "user-1"

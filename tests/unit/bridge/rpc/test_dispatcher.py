@@ -9,9 +9,9 @@ import pytest
 
 from bridge.api.method_table import Context, Method, MethodTable, NoParams, Notify
 from bridge.rpc.dispatcher import MAX_RUNNING_CALLS, Dispatcher, serve_connection
-from bridge.rpc.in_memory_transport import InMemoryTransport, RpcCallError, connect_in_memory
 from bridge.rpc.transport import HIGH_WATER
 from sync.errors import StorageFull
+from tests.in_memory_transport import InMemoryTransport, RpcCallError, connect_in_memory
 from tests.integration.bridge.rpc.echo_server import TABLE, EchoApp, open_echo
 
 LINE = b'{"jsonrpc":"2.0","id":%d,"method":"test/held"}\n'

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sync.cloud.auth.device_key import ALGORITHM_PREFIX
-from sync.cloud.fake.devices import PUBLIC_KEY
+from tests.fake_cloud.devices import PUBLIC_KEY
 from tests.support import REPOSITORY, device_key_in
 
 

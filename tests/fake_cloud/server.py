@@ -14,9 +14,6 @@ from typing import Any, Final
 from sync.clock import Clock, timestamp
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.contact import parse_contact
-from sync.cloud.fake.auth import FakeAccounts, FakeAuth
-from sync.cloud.fake.devices import FakeDevice, active_device, check_public_key, device_row, proof_hash
-from sync.cloud.fake.documents import FakeDocument, overwrite_document, store_document
 from sync.cloud.port import (
     Channel,
     DeviceFacts,
@@ -38,6 +35,9 @@ from sync.errors import (
 )
 from sync.log.envelope import postgres_json_size, to_wire
 from sync.log.model import Event, erased_by
+from tests.fake_cloud.auth import FakeAccounts, FakeAuth
+from tests.fake_cloud.devices import FakeDevice, active_device, check_public_key, device_row, proof_hash
+from tests.fake_cloud.documents import FakeDocument, overwrite_document, store_document
 
 LIVE_SECONDS: Final = 600.0  # a replica that was seen within this time keeps the device
 EVENT_BYTES: Final = 64 * 1024
