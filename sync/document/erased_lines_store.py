@@ -30,8 +30,7 @@ _LIST_MARKER: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _COLUMNS: Final = erased_lines.c
 _INSERT: Final = insert(erased_lines)
 _INSERT_OR_EXTEND: Final = _INSERT.on_conflict_do_update(
-    index_elements=["hash", "entry_id", "first"],
-    set_={"last": func.max(_COLUMNS.last, _INSERT.excluded.last)},
+    index_elements=["hash", "entry_id", "first"], set_={"last": func.max(_COLUMNS.last, _INSERT.excluded.last)}
 )
 _KEY: Final = select(erasure_key.c.key)
 _HAS_ANY: Final = select(_COLUMNS.hash).limit(1)

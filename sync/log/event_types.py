@@ -142,13 +142,7 @@ _SESSION_TYPES: Final = (
         ("document.capture.exchange_events", _OTHER_PROGRAMS),
         ("recall", "daily", "insights", "erasure"),
     ),
-    EventType(
-        TOOL_CALL,
-        "A model called a tool.",
-        ("tool?", "details?", "stage?"),
-        (_OTHER_PROGRAMS,),
-        ("insights",),
-    ),
+    EventType(TOOL_CALL, "A model called a tool.", ("tool?", "details?", "stage?"), (_OTHER_PROGRAMS,), ("insights",)),
     EventType(
         MEMORY_FACT,
         "A fact that another program wants remembered.",

@@ -116,10 +116,7 @@ def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
     here = "正在运行的程序会在几秒内更新记忆文件。", " The running sidecar updates the memory file within seconds."
     cloud = {
         "none": ("", ""),
-        "done": (
-            "云端已清除，其他设备在下次同步时清除。",
-            " The cloud has erased it; other devices follow.",
-        ),
+        "done": ("云端已清除，其他设备在下次同步时清除。", " The cloud has erased it; other devices follow."),
         "later": ("云端和其他设备将在联网后清除。", " The cloud and other devices follow when there is a connection."),
         "refused": (
             "云端没有接受这次清除，云端和其他设备上还有这些内容；原因见 `xiaobai-memory quarantine list`。",

@@ -70,12 +70,7 @@ def summarise(turns: Sequence[SummaryTurn]) -> Content:
     sentences = list(_sentences(prose))
     weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
     topic = _topic(sentences, weights)
-    return normalised_content(
-        topic,
-        _facts(sentences, weights, topic),
-        _blocks(turns),
-        _tags(prose),
-    )
+    return normalised_content(topic, _facts(sentences, weights, topic), _blocks(turns), _tags(prose))
 
 
 def count_rounds(turns: Sequence[SummaryTurn]) -> int:

@@ -20,13 +20,7 @@ from sync.document.markdown.edits import remove_entries
 from sync.document.markdown.model import EntryRemoved, MergePlan, Snapshot, Version
 from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
-from sync.log.event_types import (
-    ERASING_TYPES,
-    PAYLOAD_EXPIRED,
-    PAYLOAD_FORGOTTEN,
-    PAYLOAD_REDACTED,
-    RETRACTING_TYPES,
-)
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, erased_by

@@ -27,10 +27,7 @@ NO_MARKS: Final = OwnershipMarks(frozenset(), frozenset())
 
 def is_other_by_marks(document: MemoryDocument, own: OwnershipMarks, other: OwnershipMarks) -> bool | None:
     """Whether the marks say that the document is the other profile's (True) or ours (False); None if neither."""
-    for mark, ours, theirs in (
-        (document.sha256, own.hashes, other.hashes),
-        (document.label, own.labels, other.labels),
-    ):
+    for mark, ours, theirs in ((document.sha256, own.hashes, other.hashes), (document.label, own.labels, other.labels)):
         if (mark in ours) != (mark in theirs):
             return mark in theirs
     return None

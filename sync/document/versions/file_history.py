@@ -174,12 +174,7 @@ class FileHistory:
         Raises InvalidInput if the document looks lost.
         """
         edit = AppPageEdit(
-            self._writer,
-            document,
-            base_sha256 or "",
-            confirmed=confirmed,
-            base_sha256=base_sha256,
-            served=self.served,
+            self._writer, document, base_sha256 or "", confirmed=confirmed, base_sha256=base_sha256, served=self.served
         )
         edited = await self._writer.edit(ingest_edit, edit)
         if edited is None:

@@ -10,11 +10,7 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
-from sync.document.capture.exchange_events import (
-    apply_exchanges,
-    draft_operation_events,
-    repeated_exchange_id,
-)
+from sync.document.capture.exchange_events import apply_exchanges, draft_operation_events, repeated_exchange_id
 from sync.document.markdown.model import MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
