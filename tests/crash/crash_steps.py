@@ -38,9 +38,9 @@ STEPS: Final[dict[str, str]] = {
     "save": "sync.document.versions.file_history:FileHistory.save",
     "restore": "sync.document.versions.file_history:FileHistory.restore",
     "set aside": "sync.document.versions.file_history:FileHistory.keep_as_version",
-    "take in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._ingest_document",
-    "fill the cache": "sync.document.surfaces.app_cache_history:swap_content",
-    "note in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._record_written",
+    "take in the cache": "sync.document.surfaces.app_cache:AppCacheHistory._ingest_document",
+    "fill the cache": "sync.document.surfaces.app_cache:swap_content",
+    "note in the cache": "sync.document.surfaces.app_cache:AppCacheHistory._record_written",
     # erasure, archives, import
     "wish": "sync.document.erasure.erasure:request",
     "correct": "sync.document.erasure.erasure:apply_corrections",

@@ -4,9 +4,10 @@ The database is the app's: it is opened through SQLite for one call, never with 
 may have the newest content). It is read-only unless the user wants the memory written back. No table is ever created.
 """
 
+import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,19 @@ from urllib.parse import quote
 
 import aiosqlite
 
-from sync.errors import StorageBusy, StorageError
+from sync.db.engine import Transaction
+from sync.document import store
+from sync.document.markdown.model import MemoryDocument, Version
+from sync.document.markdown.parse import parse
+from sync.document.merge.three_way import is_truncated
+from sync.document.ownership.other_profiles import ProfilePaths
+from sync.document.surfaces.notices import Notice
+from sync.document.versions.ingest_edit import ingest_edit
+from sync.document.versions.surface_edits import AppCacheEdit
+from sync.document.versions.writer import EditResult, VersionWriter
+from sync.errors import DocumentUntouchable, StorageBusy, StorageError, XiaobaiError
+from sync.log.model import Origin
+from sync.system.digests import sha256
 from sync.system.files import MAX_READ_BYTES
 
 BUSY_TIMEOUT: Final = 2.0  # seconds to wait for the app's own write
@@ -30,6 +43,8 @@ INSERT: Final = (
     " select 1, ?, current_timestamp, current_timestamp where not exists (select 1 from ai_memory where id = 1)"
 )
 SELECT_CONTENT: Final = "select content from ai_memory where id = 1"
+
+log = logging.getLogger(__name__)
 
 
 class _BoundedConnection(sqlite3.Connection):
@@ -83,3 +98,91 @@ async def _open(path: Path, mode: str) -> AsyncIterator[aiosqlite.Connection | N
         raise StorageBusy(f"{path.name} cannot be read or written now") from error
     except sqlite3.DatabaseError as error:
         raise StorageError(f"{path.name} is not a readable SQLite database") from error
+
+
+class AppCacheHistory:
+    """The versions that were seen in, or written into, the app's cache: the bases of the app's edits."""
+
+    def __init__(
+        self,
+        writer: VersionWriter,
+        path: Path | None,
+        notices: set[Notice],
+        owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
+        *,
+        write_back: bool,
+    ) -> None:
+        """`path`: None if there is no cache. `owner_of` returns the other account that a document belongs to."""
+        self._writer, self._path, self._notices, self._owner_of = writer, path, notices, owner_of
+        self._write_back = write_back
+
+    async def ingest(self, *, file_first: bool) -> bytes | None:
+        """Ingest what the app wrote; return what the cache holds, None if it cannot be read or is another account's.
+
+        `file_first`: the memory file has something that was not ingested yet.
+        """
+        if self._path is None:
+            return None
+        try:
+            content = await read_content(self._path)
+            document = None if content is None else parse(content)
+        except (StorageError, DocumentUntouchable) as error:
+            self._report(error)
+            return None
+        self._notices.discard(Notice.APP_CACHE)
+        if content is None or document is None or document.is_blank:
+            return content or b""
+        if await self._owner_of(document) is not None:
+            self._notices.add(Notice.STRANGER)
+            return None
+        await self._ingest_document(sha256(content), document, file_first=file_first)
+        return content
+
+    async def _ingest_document(self, digest: str, document: MemoryDocument, *, file_first: bool) -> EditResult | None:
+        def ingest(connection: Transaction) -> EditResult | None:
+            last_seen = store.newest(connection, store.APP_CACHE)
+            if last_seen is not None and last_seen.sha256 == digest:
+                return None
+            if last_seen is not None and is_truncated(last_seen.snapshot.document, document):
+                return None  # its last line may be half a line
+            if last_seen is None and file_first and store.newest(connection, store.FILE) is None:
+                return None  # the next call compares the cache with the file
+            origin = Origin.IMPORTED if last_seen is None else Origin.USER
+            return ingest_edit(connection, AppCacheEdit(self._writer, document, digest, origin, last_seen=last_seen))
+
+        return await self._writer.edit(ingest)
+
+    async def update(self, cached: bytes, version: Version | None) -> None:
+        """Write the newest version over what `ingest` returned, if the settings ask for it."""
+        if self._path is None or version is None or not self._write_back:
+            return
+        try:
+            await self._write_version(self._path, cached, version)
+        except StorageError as error:
+            self._report(error)
+
+    async def _write_version(self, path: Path, cached: bytes, version: Version) -> None:
+        """Write a version over what the cache held, if all of that was ingested; the app's own write wins.
+
+        What the app makes of it is an edit of this version.
+        """
+        text = version.snapshot.document.text
+        if cached == text.encode():
+            return
+        if cached.strip() and not await self._is_newest(sha256(cached)):
+            return  # it looks lost, or waits for the file: the user has not answered
+        if await swap_content(path, cached, text):
+            await self._record_written(version)
+
+    async def _is_newest(self, digest: str) -> bool:
+        """Whether this is what the cache was last seen, or left, with."""
+        newest = await self._writer.log.database.read(store.newest, store.APP_CACHE)
+        return newest is not None and newest.sha256 == digest
+
+    async def _record_written(self, version: Version) -> None:
+        clock, keep = self._writer.clock, self._writer.keep_versions
+        await self._writer.log.database.write(store.append, store.APP_CACHE, version.snapshot, "log", clock, keep)
+
+    def _report(self, error: XiaobaiError) -> None:
+        self._notices.add(Notice.APP_CACHE)
+        log.warning("the app's cache was left alone: %s", error.kind)

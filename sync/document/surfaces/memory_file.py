@@ -21,7 +21,7 @@ from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
 from sync.document.shared.projection import SharedProjection
-from sync.document.surfaces.app_cache_history import AppCacheHistory
+from sync.document.surfaces.app_cache import AppCacheHistory
 from sync.document.surfaces.notices import FILE_QUESTIONS, RESOLVABLE, Notice, version_notices
 from sync.document.surfaces.stable_read import Sleep, stable_read
 from sync.document.surfaces.swap_recovery import SwapRecovery
