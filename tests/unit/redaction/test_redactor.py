@@ -197,7 +197,7 @@ def test_what_is_only_beside_the_name_of_a_secret_stays(value: dict[str, Any]) -
 
 
 def test_a_long_list_is_read_once_more_and_no_more() -> None:
-    arguments = [*(f"--option{number}" for number in range(20_000)), "--password", "Hunter2!xyz"]
+    arguments = [*(f"--option{number}" for number in range(4_000)), "--password", "Hunter2!xyz"]
 
     assert REDACTOR.clean_payload({"args": arguments}).value["args"] == [*arguments[:-1], "[密码]"]
 

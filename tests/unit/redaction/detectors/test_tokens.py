@@ -3,6 +3,7 @@
 import random
 import string
 from base64 import b64encode
+from itertools import product
 
 import pytest
 
@@ -120,8 +121,9 @@ def token_of(characters: int, header: int = 40) -> str:
     return f"ey{first}.ey{second}.{third}99"
 
 
-@pytest.mark.parametrize("characters", [1_999, 2_000, 2_001, 2_340, 2_345, 8_000, 60_000])
-@pytest.mark.parametrize("header", [40, 1_500])
+@pytest.mark.parametrize(
+    ("characters", "header"), [*product([1_999, 2_000, 2_001, 2_340, 2_345], [40, 1_500]), (30_000, 1_500)]
+)
 @pytest.mark.parametrize("around", ["令牌 {} 记一下", "{}", '{{"access_token": "{}"}}', "Bearer {}\n好"])
 def test_a_token_goes_to_its_last_character_however_long_it_is(characters: int, header: int, around: str) -> None:
     token = token_of(characters, header)
