@@ -1,12 +1,14 @@
 """`doctor`: what is broken, and what to do about it; also if the program itself cannot start."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from bridge.cli.output import print_result
 from bridge.cli.runner import cli_context
+from bridge.hooks.health import check_hooks
 from sync.accounts.profiles import read_installation
 from sync.app import AppMode, open_app
 from sync.contract.health import HealthJson, health_to_json
@@ -38,6 +40,7 @@ async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
     except XiaobaiError as error:
         return [check_program(), HealthCheck("settings", ok=False, found=error.message, hint=error.hint)]
     checks = await check_environment(settings, is_sidecar=False)
+    checks.append(check_hooks(settings.data_dir, Path.home()))
     broken = any(check.name == "database" and check.ok is False for check in checks)
     if broken or read_installation(settings.data_dir) is None:
         return checks

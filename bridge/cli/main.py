@@ -1,4 +1,4 @@
-"""The console script. `serve` alone takes the short way: what the command line imports would delay its answer.
+"""The console script. `hook` and `serve` take the short way: what the command line imports would delay their answer.
 
 Pipes and files carry UTF-8, whatever the locale says (cp936 on a Chinese Windows): what is piped comes from programs,
 and is kept for years. A terminal keeps its own encoding and shows `?` for what that does not have, so that no command
@@ -16,6 +16,12 @@ from contextlib import contextmanager
 
 def main() -> None:
     """`xiaobai-memory …`"""
+    if (folder := hook_data_dir(sys.argv[1:])) is not None:
+        with default_sigint():
+            from bridge.hooks.runner import main as hook  # noqa: PLC0415 - it runs at each call of an agent's tool
+
+            hook(folder)
+        raise SystemExit(0)
     configure_utf8_streams()
     if sys.argv[1:] == ["serve"]:
         from bridge.sidecar import main as serve  # noqa: PLC0415 - only this way needs it
@@ -31,6 +37,19 @@ def main() -> None:
         app()
     else:
         fast_commands.run(command)
+
+
+def hook_data_dir(arguments: list[str]) -> str | None:
+    """The data directory that `hook` is to use, "" for the usual one; None if the command is another.
+
+    What follows is ignored: typer's exit status for a wrong option would make the host refuse the tool.
+    """
+    words = list(arguments)
+    folder = ""
+    if words[:1] == ["--data-dir"]:
+        folder, words = "".join(words[1:2]), words[2:]
+    asks_for_help = any(word in {"-h", "--help"} for word in words)
+    return folder if words[:1] == ["hook"] and not asks_for_help else None
 
 
 @contextmanager

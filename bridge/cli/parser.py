@@ -38,6 +38,8 @@ COMMANDS: Final = {
     "daily": "bridge.cli.memory.daily:app",
     "remember": "bridge.cli.memory.daily:remember",
     "watermarks": "bridge.cli.log.watermarks:app",
+    "hook": "bridge.hooks.commands:hook",
+    "hooks": "bridge.hooks.commands:app",
     "admin": "bridge.cli.admin:app",
 }
 

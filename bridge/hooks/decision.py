@@ -1,0 +1,89 @@
+"""Decide what a hook asks and keeps. Pure.
+
+A tool call is kept for the lessons with its texts cut to what an error or its cure needs; a file's content is not sent
+whole. Before a tool only an exact match is of use: a hint about something else would be noise.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from bridge.hooks.event import HookEvent
+
+MAX_ARGUMENT: Final = 2_000  # characters of one argument of a tool
+MAX_ARGUMENTS: Final = 20
+MAX_TEXT: Final = 8_000  # characters of an output or error: its beginning and its end
+HEAD: Final = 2_000  # of which the beginning
+EXACT_REASONS: Final = frozenset({"exact", "command"})
+
+
+class HookRequests(NamedTuple):
+    """Parameters of `lessons/match`, `lessons/capture` and `notes/session`; None for what is not asked."""
+
+    match: dict[str, Any] | None = None
+    capture: dict[str, Any] | None = None
+    session: dict[str, Any] | None = None
+
+
+def requests_for(event: HookEvent) -> HookRequests:
+    """What to ask for an event. An interrupt by the user is no error, and nothing is learned from it."""
+    if event.kind == "session_start":
+        return HookRequests(session=_without_none(project=event.project))
+    if event.interrupted or not event.tool:
+        return HookRequests()
+    call = _without_none(
+        tool=clean(event.tool, MAX_ARGUMENT),
+        input=_arguments(event.input),
+        project=event.project,
+        sessionId=event.session_id or None,
+    )
+    if event.kind == "before_tool":
+        return HookRequests(match=call)
+    failed = event.kind == "tool_failed"
+    call |= _without_none(
+        output=clean(event.output, MAX_TEXT) or None,
+        error=clean(event.error, MAX_TEXT) or ("failed" if failed else None),
+    )
+    exit_code = event.exit_code if event.exit_code is not None or failed else 0
+    return HookRequests(match=call, capture=call | _without_none(exitCode=exit_code))
+
+
+def accepted_lesson(event: HookEvent, answer: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Id and text of the lesson to show; None for none."""
+    lesson = answer.get("lesson")
+    if not isinstance(lesson, dict) or not lesson.get("text"):
+        return None
+    if event.kind == "before_tool" and answer.get("reason") not in EXACT_REASONS:
+        return None
+    return str(lesson.get("id", "")), str(lesson["text"])
+
+
+def event_key(event: HookEvent) -> str:
+    """Equal for two calls that report the same: two settings files may name the same hook."""
+    content = json.dumps([event.session_id, event.name.lower(), event.tool, event.input, event.output, event.error])
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+
+def clean(text: str, limit: int) -> str:
+    """Text that can be stored, at most `limit` characters of it: the beginning and the end."""
+    text = text.replace("\0", "").encode("utf-8", "replace").decode()
+    if len(text) <= limit:
+        return text
+    head = min(HEAD, limit // 2)
+    return f"{text[:head]}\n…\n{text[len(text) - (limit - head - 3) :]}"
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    kept = list(given.items())[:MAX_ARGUMENTS]
+    return {clean(str(name), 100): _argument(value) for name, value in kept}
+
+
+def _argument(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_ARGUMENT)
+
+
+def _without_none(**params: Any) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}

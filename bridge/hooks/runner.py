@@ -1,0 +1,147 @@
+"""`xiaobai-memory hook`: read one event, show what belongs to it, keep what it teaches. Standard library only.
+
+It fails open: whatever goes wrong, the exit status is 0, nothing is printed and the log has one line. A host takes exit
+status 2 for a refusal of the tool.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from socket import socket
+from typing import Any, BinaryIO, Final
+
+from bridge.hooks import decision, hook_files
+from bridge.hooks.event import HookEvent
+from bridge.hooks.hosts import HOSTS, sender_of
+from bridge.rpc.endpoint_client import connect_to_sidecar, exchange
+
+MAX_INPUT: Final = 8 * 1024 * 1024  # bytes; a larger event is read to its end and dropped
+CONNECT_TIMEOUT: Final = 0.2  # seconds
+TOOL_TIMEOUT: Final = 0.5  # seconds for an answer: a busy database is not waited for
+SESSION_TIMEOUT: Final = 2.0  # seconds at the start of a session
+
+
+def main(data_dir: str | None) -> None:
+    """Carry out one call; never raises."""
+    folder: Path | None = None
+    try:
+        place = Path(data_dir or os.environ.get("XIAOBAI_DATA_DIR") or _default_data_dir()).expanduser()
+        folder = hook_files.hooks_folder(place)
+        _run(place, folder, sys.stdin.buffer if sys.stdin is not None else None)
+    except Exception as error:  # noqa: BLE001 - a hook must not disturb its host
+        if folder is not None:
+            with suppress(Exception):
+                hook_files.log_line(folder, f"failed: {type(error).__name__}")
+    with suppress(Exception):
+        sys.stdout.flush()
+
+
+def _default_data_dir() -> str:
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only if the command names no folder
+
+    return user_data_dir("xiaobai-memory", appauthor=False)
+
+
+def _run(data_dir: Path, folder: Path, stdin: BinaryIO | None) -> None:
+    event = _read_event(stdin, folder)
+    if event is None:
+        return
+    hook_files.note_run(folder, event.host, event.name)
+    if not hook_files.claim(
+        folder, "event", decision.event_key(event), now=time.time(), within=hook_files.REPEAT_SECONDS
+    ):
+        return
+    if event.repeats and not hook_files.claim(folder, "resumed", event.session_id, now=time.time()):
+        return
+    requests = decision.requests_for(event)
+    with connect_to_sidecar(data_dir, timeout=CONNECT_TIMEOUT) as connection:
+        _show(event, requests, connection, data_dir, folder)
+        if requests.capture is not None:
+            _ask(connection, "lessons/capture", requests.capture, TOOL_TIMEOUT)
+
+
+def _read_event(stdin: BinaryIO | None, folder: Path) -> HookEvent | None:
+    raw = b"" if stdin is None else stdin.read(MAX_INPUT + 1)
+    if stdin is not None and len(raw) > MAX_INPUT:
+        while stdin.read(1024 * 1024):  # the host may take a closed pipe for a failure
+            pass
+        hook_files.log_line(folder, f"dropped: more than {MAX_INPUT} bytes of input")
+        return None
+    payload = json.loads(raw.decode("utf-8-sig"))
+    host = sender_of(payload) if isinstance(payload, dict) else None
+    event = host.parse(payload, os.environ) if host is not None else None
+    if event is None:
+        hook_files.log_line(folder, "ignored: not an event of a known host")
+    return event
+
+
+def _show(
+    event: HookEvent,
+    requests: decision.HookRequests,
+    connection: socket | None,
+    data_dir: Path,
+    folder: Path,
+) -> None:
+    """Print the text that belongs to the event, if its host has a place for it."""
+    host = HOSTS[event.host]
+    if host.answer(event, "") is None:
+        return
+    text = ""
+    if requests.session is not None:
+        answer = _ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}
+        text = _session_block(str(answer.get("text") or ""))
+    elif requests.match is not None:
+        text = _hint(event, requests.match, connection, data_dir, folder)
+    if text:
+        output = json.dumps(host.answer(event, text), ensure_ascii=False).encode()
+        sys.stdout.buffer.write(output + b"\n")
+        sys.stdout.flush()
+
+
+def _hint(event: HookEvent, params: dict[str, Any], connection: socket | None, data_dir: Path, folder: Path) -> str:
+    answer = _ask(connection, "lessons/match", params, TOOL_TIMEOUT)
+    if answer is None:
+        answer = _match_without_sidecar(data_dir, params)
+    lesson = decision.accepted_lesson(event, answer)
+    if lesson is None or not hook_files.claim(folder, "lesson", event.session_id, lesson[0], now=time.time()):
+        return ""
+    from bridge.hooks.injection import tool_hint  # noqa: PLC0415 - most calls show nothing
+
+    return tool_hint(lesson[1])
+
+
+def _session_block(text: str) -> str:
+    if not text.strip():
+        return ""
+    from secrets import token_hex  # noqa: PLC0415
+
+    from bridge.hooks.injection import session_block  # noqa: PLC0415 - most calls show nothing
+
+    return session_block(text, token_hex(4))
+
+
+def _match_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An exact match from the profile's database, read-only."""
+    if find_spec("sync.lessons") is None or find_spec("sync.lessons.quick_match") is None:
+        return {}
+    from importlib import import_module  # noqa: PLC0415 - with a sidecar nothing reads the database here
+
+    answer: Mapping[str, Any] = import_module("sync.lessons.quick_match").match_in(data_dir, params)
+    return answer
+
+
+def _ask(connection: socket | None, method: str, params: dict[str, Any], timeout: float) -> Mapping[str, Any] | None:
+    """The sidecar's result; None if there is none."""
+    if connection is None:
+        return None
+    try:
+        response = exchange(connection, method, params, timeout=timeout)
+    except (OSError, ValueError):
+        connection.close()  # a late answer would be taken for that of the next request
+        return None
+    return None if "error" in response else response.get("result") or {}
