@@ -225,6 +225,14 @@ export interface HeldJson {
   undelivered: number;
 }
 
+export interface HintJson {
+  id: string;
+  kind: string;
+  occurrences: number;
+  state: string;
+  text: string;
+}
+
 export interface HistoryJson {
   versions: Array<VersionJson>;
 }
@@ -305,6 +313,76 @@ export interface KnownDeviceJson {
 
 export interface LanJson {
   peers: Array<string>;
+}
+
+export interface LearnedJson {
+  lesson: LessonJson;
+  recorded: boolean;
+  related: Array<string>;
+}
+
+export interface LessonCaptureJson {
+  counted: Array<string>;
+  failure: boolean;
+  lesson: HintJson | null;
+  mined: Array<string>;
+  reason: string;
+}
+
+export interface LessonCleanJson {
+  lessons: Array<LessonJson>;
+  removed: boolean;
+}
+
+export interface LessonExportJson {
+  errors: Array<Record<string, unknown>>;
+  path: string | null;
+  patterns: Array<Record<string, unknown>>;
+  version: string;
+}
+
+export interface LessonImportJson {
+  dryRun: boolean;
+  found: number;
+  known: number;
+  recorded: number;
+  refusals: Array<string>;
+  renamed: number;
+}
+
+export interface LessonJson {
+  helped: number;
+  hurt: number;
+  id: string;
+  isGlobal: boolean;
+  kind: 'error' | 'pattern';
+  occurrences: number;
+  projects: Array<string>;
+  record: Record<string, unknown>;
+  shown: number;
+  source: string;
+  state: string;
+  title: string;
+}
+
+export interface LessonMatchJson {
+  lesson: HintJson | null;
+  reason: string;
+}
+
+export interface LessonStatsJson {
+  errors: number;
+  errorsByLanguage: Record<string, unknown>;
+  newInSevenDays: number;
+  path: string;
+  patterns: number;
+  states: Record<string, unknown>;
+  topRepeated: Array<LessonJson>;
+  total: number;
+}
+
+export interface LessonsJson {
+  lessons: Array<LessonJson>;
 }
 
 export interface LoadJson {
@@ -1030,6 +1108,111 @@ export interface Methods {
     params: Record<string, never>;
     result: DailyStatusJson;
   };
+  /** Record an error or a pattern; a known one is counted. */
+  'lessons/learn': {
+    params: {
+      kind: 'error' | 'pattern';
+      /** default {} */ record?: Record<string, unknown>;
+      path?: string | null;
+      project?: string | null;
+      /** default "user" */ origin?: 'agent' | 'user';
+    };
+    result: LearnedJson;
+  };
+  /** Lessons by words, tag, language, framework or type, newest first. */
+  'lessons/list': {
+    params: {
+      /** default "" */ query?: string;
+      kind?: 'error' | 'pattern' | null;
+      tag?: string | null;
+      language?: string | null;
+      framework?: string | null;
+      type?: string | null;
+      state?: string | null;
+      /** default 1000 */ limit?: number;
+    };
+    result: LessonsJson;
+  };
+  /** One lesson. */
+  'lessons/show': {
+    params: {
+      id: string;
+    };
+    result: LessonJson;
+  };
+  /** Replace fields of a lesson; that confirms it. */
+  'lessons/edit': {
+    params: {
+      id: string;
+      changes: Record<string, unknown>;
+    };
+    result: LessonJson;
+  };
+  /** A lesson helped, or hurt. */
+  'lessons/judge': {
+    params: {
+      id: string;
+      verdict: 'helped' | 'hurt';
+    };
+    result: LessonJson;
+  };
+  /** The lessons to remove; with confirm they are removed for good. */
+  'lessons/clean': {
+    params: {
+      /** default [] */ ids?: Array<string>;
+      olderThanDays?: number | null;
+      /** default false */ duplicates?: boolean;
+      /** default false */ all?: boolean;
+      /** default false */ confirm?: boolean;
+    };
+    result: LessonCleanJson;
+  };
+  /** How many lessons there are, and which errors repeat. */
+  'lessons/stats': {
+    params: Record<string, never>;
+    result: LessonStatsJson;
+  };
+  /** All lessons in the format of seed 003. */
+  'lessons/export': {
+    params: {
+      path?: string | null;
+    };
+    result: LessonExportJson;
+  };
+  /** Take in lessons of another program; idempotent. */
+  'lessons/import': {
+    params: {
+      path: string;
+      /** default false */ dryRun?: boolean;
+    };
+    result: LessonImportJson;
+  };
+  /** The one lesson for a tool call, or none; a hint is given once a session. */
+  'lessons/match': {
+    params: {
+      /** default "" */ tool?: string;
+      input?: unknown;
+      output?: string | null;
+      error?: string | null;
+      project?: string | null;
+      sessionId?: string | null;
+    };
+    result: LessonMatchJson;
+  };
+  /** Record a tool call that has run: what it teaches, and the lesson for it. */
+  'lessons/capture': {
+    params: {
+      /** default "" */ tool?: string;
+      input?: unknown;
+      output?: string | null;
+      error?: string | null;
+      exitCode?: number | null;
+      /** default false */ interrupted?: boolean;
+      project?: string | null;
+      sessionId?: string | null;
+    };
+    result: LessonCaptureJson;
+  };
   /** What a person says to his memory, in Chinese or English. */
   'memory/command': {
     params: {
@@ -1046,6 +1229,7 @@ export interface Methods {
     params: {
       path: string;
       passphrase?: string | null;
+      /** default false */ withLessons?: boolean;
     };
     result: ExportedJson;
   };

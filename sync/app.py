@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
+    from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
 
@@ -98,6 +99,7 @@ class App:
     devices: DeviceService
     event_files: EventFilesService
     insights: "Callable[[], InsightsService]"
+    lessons: "Callable[[], LessonService]"
     recall: "Callable[[], RecallService]"
     daily: "Callable[[], DailyService]"
     archive: "Callable[[], ArchiveService]"
@@ -124,6 +126,7 @@ class App:
             event_files=self.event_files,
             daily=self.daily,
             recall=self.recall,
+            lessons=self.lessons,
             retention=self.retention,
             reconcile_document=self.reconcile_memory_file,
             log_storage_errors=self._log_storage_errors,
@@ -351,7 +354,7 @@ async def _build_app(
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    vectors = ChangeCounter() if serving else None
+    vectors, device_list = ChangeCounter() if serving else None, profile.folder / "devices.json"
     events = wiring.event_log(opened, settings, installation, clock, cloud)
     document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
     active = wiring.active_profile(settings, profile, encryption, events, document, redactor, clock)
@@ -365,7 +368,6 @@ async def _build_app(
         copy = CloudDocument(document, redactor, may_import=is_sidecar)
         facts = wiring.device_facts(opened, installation, settings)
         replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
-    device_list = profile.folder / "devices.json"
     devices = DeviceService(events, account, redactor, list_file=device_list, clock=clock, settings=settings)
     drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
@@ -382,6 +384,7 @@ async def _build_app(
         devices=devices,
         event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
         insights=services.insights(profile, events, clock, writes=is_sidecar),
+        lessons=services.lessons(settings, profile, events, redactor, clock),
         recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
         daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
         archive=services.archive(events, drafts, document, clock),

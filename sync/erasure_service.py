@@ -14,7 +14,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, StorageError
 from sync.jsonl.service import EventFilesService
-from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.event_types import LESSON_TYPES, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -22,6 +22,7 @@ from sync.log.model import Event
 if TYPE_CHECKING:  # loaded at their first use
     from sync.daily.commands.erasure_replies import ErasureStatus
     from sync.daily.service import DailyService
+    from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
 
@@ -44,6 +45,7 @@ class ErasureService:
     event_files: EventFilesService
     daily: "Callable[[], DailyService]"
     recall: "Callable[[], RecallService]"
+    lessons: "Callable[[], LessonService]"
     retention: "Callable[[], RetentionService]"
     reconcile_document: Callable[[], Awaitable[None]]
     log_storage_errors: Callable[[str, Callable[[], Coroutine[None, None, object]]], Awaitable[None]]
@@ -88,8 +90,10 @@ class ErasureService:
             await self.reconcile_document()
             # 2. Pages of daily records.
             await self.log_storage_errors("daily", self.daily().reconcile)
-            # 3. The search index and its vectors.
+            # 3. The search index and its vectors; the tables and files of lessons.
             await self.log_storage_errors("recall", self.recall().apply_erasures)
+            if await self.log.newest_position(LESSON_TYPES):
+                await self.log_storage_errors("lessons", self.lessons().apply_erasures)
         # 4. Freed pages of the database.
         await self.log.database.purge(vacuum=vacuum and self.is_sidecar)
         if self.is_sidecar:

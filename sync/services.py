@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
+    from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.recall.semantic.embedder import Embedder
     from sync.recall.semantic.vector_reader import VectorReader
@@ -52,6 +53,20 @@ def insights(profile: Profile, events: EventLog, clock: Clock, *, writes: bool) 
     return opened
 
 
+def lessons(
+    settings: Settings, profile: Profile, events: EventLog, redactor: Redactor, clock: Clock
+) -> "Callable[[], LessonService]":
+    """Errors with their cures, and patterns."""
+
+    @cache
+    def opened() -> "LessonService":
+        from sync.lessons.service import LessonService  # noqa: PLC0415 - at its first use
+
+        return LessonService(events, redactor, settings.data_dir / "lessons" / profile.name, clock=clock)
+
+    return opened
+
+
 def recall(
     events: EventLog,
     clock: Clock,
@@ -70,6 +85,7 @@ def recall(
 
     @cache
     def opened() -> "RecallService":
+        from sync.recall.index.extraction import LOCAL_KINDS  # noqa: PLC0415
         from sync.recall.search import RecallService  # noqa: PLC0415
         from sync.recall.semantic.semantic_index import SemanticIndex  # noqa: PLC0415 - at its first use
 
@@ -77,7 +93,12 @@ def recall(
         clean = partial(_redact_or_drop, redactor.for_egress()) if leaves else str
         embedder = _embedder(settings, profile) if vectors is not None or leaves else None
         meaning = SemanticIndex(
-            events.database, embedder, redact=clean, query_timeout=MODEL_LOAD_TIMEOUT, changed=vectors
+            events.database,
+            embedder,
+            redact=clean,
+            query_timeout=MODEL_LOAD_TIMEOUT,
+            changed=vectors,
+            hidden_kinds=LOCAL_KINDS if leaves else (),
         )
         stack.push_async_callback(meaning.close)
         return RecallService(events, clock, settings.recall, may_index=moves, semantic_index=meaning)

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "session-meta": "bridge.cli.log.event_files:session_meta",
     "insights": "bridge.cli.memory.insights:app",
     "daily": "bridge.cli.memory.daily:app",
+    "lessons": "bridge.cli.memory.lessons:app",
     "remember": "bridge.cli.memory.daily:remember",
     "watermarks": "bridge.cli.log.watermarks:app",
     "hook": "bridge.hooks.commands:hook",

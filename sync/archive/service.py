@@ -30,6 +30,7 @@ from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.log import store
+from sync.log.event_types import LESSON_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Query
@@ -53,15 +54,22 @@ class ArchiveService:
         self.item_importer = ItemImporter(events, intake.redactor, clock=clock)
 
     async def export(
-        self, path: Path, *, document: str, settings: Mapping[str, Any], passphrase: str | None, on_progress: OnProgress
+        self,
+        path: Path,
+        *,
+        document: str,
+        settings: Mapping[str, Any],
+        passphrase: str | None,
+        on_progress: OnProgress,
+        with_lessons: bool = False,
     ) -> ArchiveExportResult:
-        """Write everything into a new file. Raises InvalidInput if the file exists, StorageError."""
+        """Write everything, lessons only if asked, into a new file. Raises InvalidInput if it exists, StorageError."""
         head = await self._log.newest_position()
         counts = [0, 0]
 
         async def fill(writer: ArchiveWriter) -> None:
             await asyncio.to_thread(writer.add, INFO_PART, await build_info_part(self._log, head, self._clock))
-            counts[0] = await self._write_events(writer, head, on_progress)
+            counts[0] = await self._write_events(writer, head, on_progress, with_lessons=with_lessons)
             counts[1] = await self._write_document(writer, document)
             await asyncio.to_thread(writer.add, "settings.json", msgspec.json.encode(settings))
 
@@ -70,7 +78,9 @@ class ArchiveService:
             str(path), counts[0], counts[1], written.bytes, written.sha256, passphrase is not None
         )
 
-    async def _write_events(self, writer: ArchiveWriter, head: int, on_progress: OnProgress) -> int:
+    async def _write_events(
+        self, writer: ArchiveWriter, head: int, on_progress: OnProgress, *, with_lessons: bool
+    ) -> int:
         expired_ids = await self._log.database.read(expired_here)
         after = number = events = 0
         while after < head:
@@ -79,6 +89,8 @@ class ArchiveService:
             if not batch:
                 break
             after = batch[-1].position
+            if not with_lessons:
+                batch = [event for event in batch if event.type not in LESSON_TYPES]
             if exported := [event for event in batch if event.payload or event.event_id not in expired_ids]:
                 number, events = number + 1, events + len(exported)
                 await asyncio.to_thread(writer.add, *build_events_part(number, exported))

@@ -48,10 +48,12 @@ DEVICE_RENAMED: Final = "device_renamed"
 DEVICE_REVOKED: Final = "device_revoked"
 DEVICE_HIDDEN: Final = "device_hidden"
 
-# Lessons (reserved: nothing emits them yet).
+# Lessons.
 LESSON_LEARNED: Final = "lesson_learned"
+LESSON_EDITED: Final = "lesson_edited"
 LESSON_REMOVED: Final = "lesson_removed"
 LESSON_COUNTED: Final = "lesson_counted"
+LESSON_OBSERVED: Final = "lesson_observed"
 
 SESSION_END_TYPES: Final = (SESSION_FINALIZED, SESSION_ENDED)
 SESSION_EVENT_TYPES: Final = (SESSION_STARTED, *SESSION_END_TYPES, SESSION_META)  # about a session as a whole
@@ -77,6 +79,7 @@ RECORD_CHANGE_TYPES: Final = (
 )
 ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
+LESSON_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, LESSON_OBSERVED)
 DEVICE_EVENT_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN)
 
 
@@ -142,7 +145,13 @@ _SESSION_TYPES: Final = (
         ("document.capture.exchange_events", _OTHER_PROGRAMS),
         ("recall", "daily", "insights", "erasure"),
     ),
-    EventType(TOOL_CALL, "A model called a tool.", ("tool?", "details?", "stage?"), (_OTHER_PROGRAMS,), ("insights",)),
+    EventType(
+        TOOL_CALL,
+        "A model called a tool.",
+        ("tool?", "details?", "stage?"),
+        ("lessons.capture", _OTHER_PROGRAMS),
+        ("insights",),
+    ),
     EventType(
         MEMORY_FACT,
         "A fact that another program wants remembered.",
@@ -320,9 +329,46 @@ _DEVICE_TYPES: Final = (
 )
 
 _LESSON_TYPES: Final = (
-    EventType(LESSON_LEARNED, "Reserved for lessons.", (), (), is_device_only=True),
-    EventType(LESSON_REMOVED, "Reserved for lessons.", (), (), is_device_only=True),
-    EventType(LESSON_COUNTED, "Reserved for lessons.", (), (), is_device_only=True),
+    EventType(
+        LESSON_LEARNED,
+        "An error with its cure, or a pattern: the record of seed 003.",
+        ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?"),
+        ("lessons.drafts",),
+        ("lessons", "recall", "erasure"),
+        is_device_only=True,
+    ),
+    EventType(
+        LESSON_EDITED,
+        "The record of a lesson after a change.",
+        ("lesson_id", "kind", "content", "source?"),
+        ("lessons.service",),
+        ("lessons", "recall", "erasure"),
+        is_device_only=True,
+    ),
+    EventType(
+        LESSON_REMOVED,
+        "A lesson was removed; its id is not given again.",
+        ("lesson_id",),
+        ("lessons.service",),
+        ("lessons", "recall"),
+        is_device_only=True,
+    ),
+    EventType(
+        LESSON_COUNTED,
+        "A counter of a lesson rises: `occurrences`, `helped`, `hurt`, `shown`, `supported`.",
+        ("lesson_id", "counter", "by?", "at?", "session_id?"),
+        ("lessons.drafts",),
+        ("lessons",),
+        is_device_only=True,
+    ),
+    EventType(
+        LESSON_OBSERVED,
+        "A captured tool call near an error, with its command and the text of the error.",
+        ("session_id", "tool", "command", "file_path", "error_key?", "error_type?", "message?", "language?"),
+        ("lessons.capture",),
+        ("lessons",),
+        is_device_only=True,
+    ),
 )
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {

@@ -18,6 +18,7 @@ from sync.log.event_types import (
     ENTRY_REMOVED,
     ERASING_TYPES,
     EXCHANGE_RECORDED,
+    LESSON_TYPES,
     PAYLOAD_REDACTED,
     RECORD_CHANGE_TYPES,
     SECTION_ADDED,
@@ -39,6 +40,7 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
         SECTION_REMOVED,
         DOCUMENT_RESTORED,
         *RECORD_CHANGE_TYPES,
+        *LESSON_TYPES,
         SESSION_ORIGINAL,
     }
 )

@@ -20,10 +20,11 @@ def export_archive(
     *,
     encrypt: Annotated[bool, typer.Option("--encrypt", help="Seal it with a passphrase, asked for here.")] = False,
     passphrase_file: PassphraseFile = None,
+    with_lessons: Annotated[bool, typer.Option("--with-lessons", help="Lessons too; by default they stay.")] = False,
 ) -> None:
     """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypt, twice=True)
-    params = {"path": path_argument(path), "passphrase": passphrase}
+    params = {"path": path_argument(path), "passphrase": passphrase, "withLessons": with_lessons}
     call_with_progress("archive/export", params, _show_exported)
 
 

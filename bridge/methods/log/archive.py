@@ -20,6 +20,7 @@ class ArchiveExport(Params, frozen=True):
 
     path: PathText
     passphrase: str | None = None
+    with_lessons: bool = False
 
 
 class ArchiveImport(Params, frozen=True):
@@ -43,7 +44,12 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
     return archive.export_to_json(
         await app.archive().export(
-            path, document=document, settings=settings, passphrase=params.passphrase, on_progress=report
+            path,
+            document=document,
+            settings=settings,
+            passphrase=params.passphrase,
+            on_progress=report,
+            with_lessons=params.with_lessons,
         )
     )
 

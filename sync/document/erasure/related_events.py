@@ -1,7 +1,7 @@
 """The events that repeat or quote what an erasure names, and the lines of the document that events made.
 
 They are erased with it: repeats and messages of an exchange, edits and removals of its lines, additions of lines that
-had left the document, compacted days, and changes of a daily record that repeat its content.
+had left the document, compacted days, changes of a daily record that repeat its content, and versions of a lesson.
 """
 
 from collections import defaultdict
@@ -26,6 +26,8 @@ from sync.log.event_types import (
     ENTRY_EDITED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    LESSON_EDITED,
+    LESSON_LEARNED,
     MESSAGE,
     PAYLOAD_REDACTED,
     SESSION_EDITED,
@@ -70,6 +72,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *_record_originals(connection, event_ids),
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
+        *_lesson_versions(connection, named),
         *_corrections_of(connection, event_ids),
         *(event.event_id for event in compacted if event.payload.get("entry_id") in days),
     ]
@@ -154,6 +157,15 @@ def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]
     changes = [event for event in records if "record_id" in event.payload]
     contents = [_record_content(event) for event in changes if event.event_id in event_ids]
     yield from (event.event_id for event in changes if _record_content(event) in contents)
+
+
+def _lesson_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator[str]:
+    """The other versions of a lesson: without this one, an older text would come back."""
+    types = (LESSON_LEARNED, LESSON_EDITED)
+    lesson_ids = {event.payload.get("lesson_id") for event in erased if event.type in types}
+    for event in log_store.read_by_types(connection, types, after=0) if lesson_ids else ():
+        if event.payload.get("lesson_id") in lesson_ids:
+            yield event.event_id
 
 
 def _record_content(event: Event) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from sync.db.schema import DOCUMENT_LOG_OFFSET
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     DOCUMENT_EVENT_TYPES,
+    LESSON_TYPES,
     PAYLOAD_FORGOTTEN,
     RETRACTING_TYPES,
     SESSION_END_TYPES,
@@ -47,12 +48,15 @@ SHARED_DOCUMENT: Final = ProjectionEntry("document.shared", DOCUMENT_EVENT_TYPES
 ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_retention=False)
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
+# Retention never expires a lesson.
+LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, *RETRACTING_TYPES), delays_retention=False)
+
 # Insights keep their offset in their own file and are rebuilt without the expired payloads.
 INSIGHTS: Final = ProjectionEntry("insights", delays_retention=False)
 
 PROJECTIONS: Final = {
     entry.name: entry
-    for entry in (DOCUMENT, SHARED_DOCUMENT, ERASURE, RECALL, JSONL, DAILY, INSIGHTS, ARCHIVE_RETRACTIONS)
+    for entry in (DOCUMENT, SHARED_DOCUMENT, ERASURE, RECALL, JSONL, DAILY, INSIGHTS, LESSONS, ARCHIVE_RETRACTIONS)
 }
 
 

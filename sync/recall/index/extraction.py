@@ -21,6 +21,11 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    LESSON_COUNTED,
+    LESSON_EDITED,
+    LESSON_LEARNED,
+    LESSON_OBSERVED,
+    LESSON_REMOVED,
     MEMORY_FACT,
     MESSAGE,
     PAYLOAD_EXPIRED,
@@ -49,6 +54,8 @@ _LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ 
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
+LOCAL_KINDS: Final = frozenset({"lesson", "pattern"})  # their texts are sent to no server, not even for embeddings
+_UNINDEXED_FIELDS: Final = frozenset({"id", "timestamp", "last_occurred", "tags"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +155,27 @@ def _daily_record(event: Event) -> Iterator[IndexChange]:
     yield Item(DAILY_RECORD, text, entry_id=record_id, importance=_importance(payload), marks=_marks(payload))
 
 
+def _lesson(event: Event) -> Iterator[IndexChange]:
+    """A lesson after a change: the texts of its record; it replaces the former item."""
+    lesson_id, content = event.payload.get("lesson_id"), event.payload.get("content")
+    if not isinstance(lesson_id, str):
+        return
+    if event.type == LESSON_REMOVED:
+        yield RemovedItem(lesson_id)
+    elif isinstance(content, Mapping):
+        kind = "pattern" if event.payload.get("kind") == "pattern" else "lesson"
+        shown = {name: value for name, value in content.items() if name not in _UNINDEXED_FIELDS}
+        yield Item(kind, "\n".join(_texts_in(shown)), entry_id=lesson_id, marks=_marks(content))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(inner)
+
+
 def _content_of(kind: str) -> Callable[[Event], Iterator[IndexChange]]:
     def read(event: Event) -> Iterator[IndexChange]:
         payload = event.payload
@@ -179,6 +207,9 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     SESSION_REMOVED: _daily_record,
     SESSION_MARKED: _daily_record,
     DAILY_UNDONE: _daily_record,
+    LESSON_LEARNED: _lesson,
+    LESSON_EDITED: _lesson,
+    LESSON_REMOVED: _lesson,
     # These have no text of their own.
     ENTRY_MOVED: _no_items,
     SECTION_ADDED: _no_items,
@@ -190,6 +221,8 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     DEVICE_HIDDEN: _no_items,
     SESSION_SKIPPED: _no_items,
     SESSION_ORIGINAL: _no_items,
+    LESSON_COUNTED: _no_items,
+    LESSON_OBSERVED: _no_items,
 }
 
 

@@ -4,7 +4,7 @@ The tables are created and dropped with those of the items. Items are embedded i
 `embedded_through` says how far. A vector is added only if its item still exists and that number has not changed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,19 +52,22 @@ def embedding_state(connection: Transaction) -> EmbeddingState:
     return EmbeddingState(row.name, row.through, row.removed)
 
 
-def start_model(connection: Transaction, model: str, limit: int) -> PendingEmbeddings:
+def start_model(
+    connection: Transaction, model: str, limit: int, hidden_kinds: Collection[str] = ()
+) -> PendingEmbeddings:
     """Delete all vectors and begin again with another model; its first pending items."""
     connection.exec_driver_sql("delete from recall_vectors")
     connection.exec_driver_sql("update recall_model set name = ?, through = 0, removed = removed + 1", (model,))
-    return pending_embeddings(connection, limit)
+    return pending_embeddings(connection, limit, hidden_kinds)
 
 
-def pending_embeddings(connection: Transaction, limit: int) -> PendingEmbeddings:
+def pending_embeddings(connection: Transaction, limit: int, hidden_kinds: Collection[str] = ()) -> PendingEmbeddings:
+    """The next items without a vector. Those of `hidden_kinds` come without their text, which must not be sent."""
     state = embedding_state(connection)
     rows = connection.exec_driver_sql(
-        "select id, text from recall_items where id > ? order by id limit ?", (state.embedded_through, limit)
+        "select id, kind, text from recall_items where id > ? order by id limit ?", (state.embedded_through, limit)
     )
-    return PendingEmbeddings(state, tuple((row.id, row.text) for row in rows))
+    return PendingEmbeddings(state, tuple((row.id, "" if row.kind in hidden_kinds else row.text) for row in rows))
 
 
 def is_complete(connection: Transaction, embedded_through: int) -> bool:

@@ -7,7 +7,7 @@ and the models are loaded when there is something to embed or compare, never at 
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +39,7 @@ class SemanticIndex:
     """One profile's vectors. `redact` is applied to every text before the embedder gets it.
 
     `query_timeout`: seconds that a search waits for its vector. `changed` counts up when vectors may have changed.
+    The embedder gets no text of items of `hidden_kinds`.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class SemanticIndex:
         redact: Callable[[str], str],
         query_timeout: float,
         changed: ChangeCounter | None = None,
+        hidden_kinds: Collection[str] = (),
     ) -> None:
         self.database = database
         self.changed = changed or ChangeCounter()
         self._embedder = embedder
         self._redact = redact
+        self._hidden_kinds = hidden_kinds
         self.query_timeout = query_timeout
         self._query_tasks: set[asyncio.Task[QueryVector]] = set()
         self._vectors: VectorIndex | None = None
@@ -69,13 +72,13 @@ class SemanticIndex:
         embedder = self._embedder
         if embedder is None:
             return False
-        pending = await self.database.read(vector_store.pending_embeddings, EMBED_BATCH)
+        pending = await self.database.read(vector_store.pending_embeddings, EMBED_BATCH, self._hidden_kinds)
         if not pending.items and not pending.state.embedded_through:
             return False  # the index is empty
         try:
             model = await embedder.identity()
             if model != pending.state.model:
-                pending = await self.database.write(vector_store.start_model, model, EMBED_BATCH)
+                pending = await self.database.write(vector_store.start_model, model, EMBED_BATCH, self._hidden_kinds)
             rows = await self._embed_items(embedder, pending.items)
         except (EmbeddingFailed, ImportError) as error:
             self.has_failed = True

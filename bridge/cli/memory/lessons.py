@@ -1,0 +1,300 @@
+"""`lessons learn | search | list | show | edit | helped | hurt | stats | clean | export | import | match`."""
+
+import re
+from typing import Annotated, Any, Final
+
+import typer
+
+from bridge.cli.arguments import folder_option, json_argument, path_argument
+from bridge.cli.output import print_json
+from bridge.cli.runner import CommandApp, run_command
+from bridge.cli.sidecar_runner import Request
+from sync.errors import InvalidInput
+
+app = CommandApp(help="Errors with their cures, and patterns; they never leave this device.", no_args_is_help=True)
+learn_app = CommandApp(help="Record an error or a pattern.", no_args_is_help=True)
+app.add_typer(learn_app, name="learn")
+
+Texts = Annotated[list[str] | None, typer.Option(help="Once for each.")]
+LessonIdArgument = Annotated[str, typer.Argument(metavar="ID", help="As err-20260225-001.")]
+KIND_NAMES: Final = {"error": "错误", "pattern": "模式"}
+AGE: Final = re.compile(r"(\d{1,5})d?")
+
+
+@learn_app.command("error")
+def learn_error(
+    record: Annotated[str | None, typer.Argument(help="The record as JSON; - reads standard input.")] = None,
+    *,
+    message: Annotated[str | None, typer.Option(help="The error as it was printed.")] = None,
+    error_type: Annotated[
+        str | None, typer.Option("--type", help="ImportError …; else it is read from the message.")
+    ] = None,
+    location: Annotated[str | None, typer.Option(help="src/api/routes.py:15")] = None,
+    language: Annotated[str | None, typer.Option("--lang")] = None,
+    framework: Annotated[str | None, typer.Option()] = None,
+    task: Annotated[str | None, typer.Option(help="What was being done.")] = None,
+    file: Texts = None,
+    solution: Annotated[str | None, typer.Option(help="What solved it.")] = None,
+    action: Texts = None,
+    code_reference: Annotated[str | None, typer.Option()] = None,
+    tag: Texts = None,
+    project: Annotated[str | None, typer.Option(help="The project's folder.")] = None,
+) -> None:
+    """Record an error and what solved it; a known error is counted."""
+    given = _without_none(
+        language=language,
+        framework=framework,
+        error=_without_none(type=error_type, message=message, location=location) or None,
+        context=_without_none(task=task, related_files=file) or None,
+        solution=_without_none(description=solution, actions=action, code_reference=code_reference) or None,
+        tags=tag,
+    )
+    _learn("error", {**_record_argument(record), **given}, {"project": folder_option(project)})
+
+
+@learn_app.command("pattern")
+def learn_pattern(
+    path: Annotated[str | None, typer.Argument(help="A source file or folder; - reads a record as JSON.")] = None,
+    *,
+    name: Annotated[str | None, typer.Option()] = None,
+    pattern_type: Annotated[
+        str | None, typer.Option("--type", help="api-design, error-handling, testing, security …")
+    ] = None,
+    description: Annotated[str | None, typer.Option()] = None,
+    language: Annotated[str | None, typer.Option("--lang")] = None,
+    framework: Annotated[str | None, typer.Option()] = None,
+    structure: Annotated[str | None, typer.Option()] = None,
+    when: Texts = None,
+    benefit: Texts = None,
+    tag: Texts = None,
+    project: Annotated[str | None, typer.Option(help="The project's folder.")] = None,
+) -> None:
+    """Record a pattern; of a file only names, signatures and structure are kept."""
+    given = _without_none(
+        name=name,
+        type=pattern_type,
+        description=description,
+        language=language,
+        framework=framework,
+        pattern=_without_none(structure=structure) or None,
+        when_to_use=when,
+        benefits=benefit,
+        tags=tag,
+    )
+    is_record = path is not None and (path == "-" or path.lstrip().startswith("{"))
+    more = {"project": folder_option(project), "path": None if is_record or path is None else path_argument(path)}
+    _learn("pattern", {**_record_argument(path if is_record else None), **given}, more)
+
+
+@app.command("search")
+def search(
+    words: Annotated[str, typer.Argument()] = "",
+    *,
+    tag: Annotated[str | None, typer.Option()] = None,
+    language: Annotated[str | None, typer.Option("--lang")] = None,
+    framework: Annotated[str | None, typer.Option()] = None,
+    pattern_type: Annotated[str | None, typer.Option("--type")] = None,
+) -> None:
+    """The lessons that have all these words."""
+    params = _without_none(query=words, tag=tag, language=language, framework=framework, type=pattern_type)
+    _call("lessons/list", params, _show_found, role="guest")
+
+
+@app.command("list")
+def list_lessons(
+    *,
+    state: Annotated[str | None, typer.Option(help="candidate, held, contradicted or held_back.")] = None,
+) -> None:
+    """All lessons, newest first."""
+    _call("lessons/list", _without_none(state=state), _show_found, role="guest")
+
+
+@app.command("show")
+def show(lesson_id: LessonIdArgument) -> None:
+    """One lesson with all its fields."""
+    _call("lessons/show", {"id": lesson_id}, lambda one: print_json(one["record"]), role="guest")
+
+
+@app.command("edit")
+def edit(
+    lesson_id: LessonIdArgument,
+    changes: Annotated[str | None, typer.Argument(help="Fields as JSON; - reads standard input.")] = None,
+    *,
+    solution: Annotated[str | None, typer.Option(help="What solves it.")] = None,
+    action: Texts = None,
+    tag: Texts = None,
+) -> None:
+    """Replace fields of a lesson; that confirms it."""
+    given = _record_argument(changes)
+    if solution is not None or action:
+        given["solution"] = _without_none(description=solution, actions=action)
+    given |= _without_none(tags=tag)
+    if not given:
+        raise InvalidInput("nothing is to be changed", field="changes", hint="Give fields as JSON, or an option.")
+    _call("lessons/edit", {"id": lesson_id, "changes": given}, _show_line)
+
+
+@app.command("helped")
+def helped(lesson_id: LessonIdArgument) -> None:
+    """The lesson helped."""
+    _call("lessons/judge", {"id": lesson_id, "verdict": "helped"}, _show_line)
+
+
+@app.command("hurt")
+def hurt(lesson_id: LessonIdArgument) -> None:
+    """The lesson was wrong; one that hurts more than it helps is not shown."""
+    _call("lessons/judge", {"id": lesson_id, "verdict": "hurt"}, _show_line)
+
+
+@app.command("stats")
+def stats() -> None:
+    """How many lessons there are."""
+    _call("lessons/stats", {}, _show_stats, role="guest")
+
+
+@app.command("clean")
+def clean(
+    lesson_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]…")] = None,
+    *,
+    older_than: Annotated[str | None, typer.Option(help="Not seen for so long: 90d.")] = None,
+    duplicates: Annotated[
+        bool, typer.Option("--duplicates", help="Equal ones; the oldest stays, with their counts.")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them; they cannot be brought back.")] = False,
+) -> None:
+    """Remove lessons; without --yes it only shows which."""
+    match = AGE.fullmatch(older_than) if older_than is not None else None
+    if older_than is not None and match is None:
+        raise InvalidInput("--older-than is a number of days, as 90d", field="older_than")
+    params = _without_none(
+        ids=lesson_ids or None,
+        olderThanDays=int(match[1]) if match is not None else None,
+        duplicates=duplicates,
+        all=everything,
+        confirm=yes,
+    )
+    _call("lessons/clean", params, _show_cleaned)
+
+
+@app.command("export")
+def export_lessons(
+    folder: Annotated[
+        str | None, typer.Argument(help="A new folder for the tree; standard output without one.")
+    ] = None,
+) -> None:
+    """Write all lessons as JSON; the only way in which they leave this device."""
+
+    def show_exported(result: dict[str, Any]) -> None:
+        if result["path"] is not None:
+            typer.echo(result["path"])
+        else:
+            print_json({name: value for name, value in result.items() if name != "path"})
+
+    params = _without_none(path=None if folder is None else path_argument(folder))
+    _call("lessons/export", params, show_exported, role="guest")
+
+
+@app.command("import")
+def import_lessons(
+    path: Annotated[str, typer.Argument(help="A folder with errors/ and patterns/, or a file of an export.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+) -> None:
+    """Take in the lessons of another program with their ids and all their fields; again, it records nothing new."""
+
+    def show_imported(result: dict[str, Any]) -> None:
+        done = "would be recorded" if result["dryRun"] else "recorded"
+        typer.echo(f"{result['found']} lessons: {result['recorded']} {done}, {result['known']} known already")
+        for refusal in result["refusals"]:
+            typer.echo(f"  {refusal}")
+
+    params = {"path": path_argument(path), "dryRun": dry_run}
+    _call("lessons/import", params, show_imported)
+
+
+@app.command("match")
+def match(
+    call: Annotated[
+        str, typer.Argument(help='{"tool", "input", "output", "error", "project", "sessionId"}; - reads it.')
+    ],
+) -> None:
+    """The lesson for a tool call; prints nothing if none matches."""
+
+    def show_match(result: dict[str, Any]) -> None:
+        if result["lesson"] is not None:
+            typer.echo(result["lesson"]["text"])
+
+    _call("lessons/match", _record_argument(call), show_match)
+
+
+def _learn(kind: str, record: dict[str, Any], more: dict[str, Any]) -> None:
+    params = {"kind": kind, "record": record, **_without_none(**more)}
+    _call("lessons/learn", params, _show_learned, repeatable=False)
+
+
+def _call(method: str, params: dict[str, Any], show: Any, **more: Any) -> None:
+    run_command(Request(method, params, show, **more))
+
+
+def _record_argument(value: str | None) -> dict[str, Any]:
+    record = {} if value is None else json_argument(value, name="record")
+    if not isinstance(record, dict):
+        raise InvalidInput("a record is a JSON object", field="record")
+    return record
+
+
+def _without_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _show_learned(result: dict[str, Any]) -> None:
+    lesson = result["lesson"]
+    typer.echo("已记录到记忆库" if result["recorded"] else f"已有这条记忆，发生 {lesson['occurrences']} 次")
+    typer.echo(f"- 类型：{KIND_NAMES[lesson['kind']]}")
+    typer.echo(f"- ID：{lesson['id']}")
+    typer.echo(f"- 标签：{', '.join(lesson['record'].get('tags') or []) or '-'}")
+    typer.echo(f"- 相关记忆：{len(result['related'])} 条")
+
+
+def _show_found(result: dict[str, Any]) -> None:
+    lessons = result["lessons"]
+    typer.echo(f"找到 {len(lessons)} 条相关记忆")
+    for kind, name in KIND_NAMES.items():
+        of_kind = [lesson for lesson in lessons if lesson["kind"] == kind]
+        if of_kind:
+            typer.echo(f"相关{name} ({len(of_kind)} 条)")
+        for lesson in of_kind:
+            _show_line(lesson)
+
+
+def _show_line(lesson: dict[str, Any]) -> None:
+    record = lesson["record"]
+    if lesson["kind"] == "pattern":
+        typer.echo(f"- [{lesson['id']}] {lesson['title']}")
+        if record.get("when_to_use"):
+            typer.echo(f"  - 使用场景：{'；'.join(map(str, record['when_to_use']))}")
+        return
+    typer.echo(f"- [{lesson['id']}] {lesson['title']} (发生 {lesson['occurrences']} 次)")
+    solution = record.get("solution") or {}
+    texts = [solution.get("description"), *(solution.get("actions") or [])]
+    if any(texts):
+        typer.echo(f"  - 解决方案：{'；'.join(str(text) for text in texts if text)}")
+
+
+def _show_stats(result: dict[str, Any]) -> None:
+    languages = ", ".join(f"{name}: {count}" for name, count in result["errorsByLanguage"].items())
+    typer.echo(f"- 总记忆数：{result['total']}")
+    typer.echo(f"- 错误记忆：{result['errors']}" + (f"（{languages}）" if languages else ""))
+    typer.echo(f"- 模式记忆：{result['patterns']}")
+    typer.echo(f"- 最近 7 天新增：{result['newInSevenDays']}")
+    top = "；".join(f"{one['title']}（{one['occurrences']} 次）" for one in result["topRepeated"])
+    typer.echo(f"- 重复错误 TOP 3：{top or '-'}")
+    typer.echo(f"- 文件：{result['path']}")
+
+
+def _show_cleaned(result: dict[str, Any]) -> None:
+    for lesson in result["lessons"]:
+        _show_line(lesson)
+    count = len(result["lessons"])
+    typer.echo(f"已清理 {count} 条" if result["removed"] else f"将清理 {count} 条；加 --yes 执行")

@@ -1,0 +1,169 @@
+"""A lesson: its record as seed 003 has it, its counters and its state. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sync.errors import InvalidInput
+from sync.lessons.commands import FRONTEND, FRONTEND_LANGUAGES, GENERAL
+from sync.lessons.error_text import error_identity, split_type
+
+LessonKind = Literal["error", "pattern"]
+LessonSource = Literal["said", "mined", "imported"]
+ERROR: Final = "error"
+PATTERN: Final = "pattern"
+ID_PREFIX: Final[Mapping[str, str]] = {ERROR: "err", PATTERN: "pat"}
+MAX_ID: Final = 128  # characters
+
+ERROR_FIELDS: Final[Mapping[str, type]] = {
+    "timestamp": str, "language": str, "framework": str, "error": dict, "context": dict, "solution": dict,
+    "occurrences": int, "last_occurred": str, "tags": list,
+}  # fmt: skip
+PATTERN_FIELDS: Final[Mapping[str, type]] = {
+    "timestamp": str, "type": str, "language": str, "framework": str, "name": str, "description": str, "pattern": dict,
+    "when_to_use": list, "benefits": list, "usage_count": int, "tags": list,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One lesson. `content` is the record of seed 003 without counters; `project_ids`: where it was seen."""
+
+    lesson_id: str
+    kind: str
+    state: str
+    source: str
+    occurrences: int
+    helped: int
+    hurt: int
+    shown: int
+    created_at: str
+    last_at: str
+    project_ids: tuple[str, ...]
+    content: Mapping[str, Any]
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it holds in every project: it was seen in two, or in none in particular."""
+        return len(set(self.project_ids)) != 1 or self.project_ids[0] == "proj_global"
+
+    @property
+    def language(self) -> str:
+        return text_field(self.content, "language")
+
+    @property
+    def title(self) -> str:
+        if self.kind == PATTERN:
+            return text_field(self.content, "name")
+        error = self.content.get("error")
+        parts = (error.get("type"), error.get("message")) if isinstance(error, Mapping) else ()
+        return ": ".join(part for part in parts if isinstance(part, str) and part)
+
+    @property
+    def tags(self) -> list[str]:
+        tags = self.content.get("tags")
+        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+
+    def record(self) -> dict[str, Any]:
+        """The record as the seed's files have it, with the counters of now."""
+        record = {"id": self.lesson_id, **self.content, **({"id": self.lesson_id} if "id" in self.content else {})}
+        counter = "occurrences" if self.kind == ERROR else "usage_count"
+        if counter in record or self.occurrences > 1:
+            record[counter] = self.occurrences
+        if self.kind == ERROR and self.last_at and "last_occurred" in record:
+            record["last_occurred"] = self.last_at
+        return record
+
+
+def lesson_state(source: str, *, shares_term: bool, sessions: int, helped: int, hurt: int) -> str:
+    """The state: `held_back`, `candidate`, `held` or `contradicted`.
+
+    A mined cure that shares no word with its error needs one session more than others.
+    """
+    if hurt > helped:
+        return "contradicted"
+    if source != "mined" or helped:
+        return "held"
+    support = sessions if shares_term else sessions - 1
+    return ("held_back", "candidate", "held")[min(max(support, 0), 2)]
+
+
+def text_field(value: Mapping[str, Any], name: str) -> str:
+    text = value.get(name)
+    return text if isinstance(text, str) else ""
+
+
+def identity_of(kind: str, content: Mapping[str, Any]) -> str:
+    """The identity of a lesson: an error's normalised text, a pattern's type and name; else empty."""
+    if kind == PATTERN:
+        return "\n".join(text_field(content, name).strip().casefold() for name in ("type", "language", "name"))
+    error = content.get("error")
+    if not isinstance(error, Mapping):
+        return ""
+    return (
+        error_identity(text_field(content, "language"), text_field(error, "type"), text_field(error, "message")) or ""
+    )
+
+
+def slug(name: str) -> str:
+    """A language or type as the name of a file: lower case, with dashes; it never leaves its folder."""
+    text = re.sub(r"[^\w+#-]+", "-", name.strip().casefold()).strip("-")[:60]
+    return text or GENERAL
+
+
+def file_of(kind: str, content: Mapping[str, Any]) -> str:
+    """The name of the file that has a lesson, without its suffix."""
+    if kind == PATTERN:
+        return slug(text_field(content, "type"))
+    language = slug(text_field(content, "language"))
+    return FRONTEND if language in FRONTEND_LANGUAGES else language
+
+
+def check_new(kind: str, content: Mapping[str, Any]) -> None:
+    """Raise InvalidInput that names every missing or wrong field at once."""
+    fields = ERROR_FIELDS if kind == ERROR else PATTERN_FIELDS
+    wrong = [
+        f"{name} is no {fields[name].__name__}"
+        for name, value in content.items()
+        if name in fields and value is not None and (not isinstance(value, fields[name]) or isinstance(value, bool))
+    ]
+    error = content.get("error")
+    if kind == ERROR and not (isinstance(error, Mapping) and text_field(error, "message").strip()):
+        wrong.append("error.message is missing")
+    if kind == PATTERN:
+        wrong += [f"{name} is missing" for name in ("type", "name") if not text_field(content, name).strip()]
+    if wrong:
+        hint = "Nothing was recorded. Give the fields of docs/lessons.md."
+        raise InvalidInput(
+            f"the {kind} is not complete: {'; '.join(sorted(wrong))}", field=wrong[0].split()[0], hint=hint
+        )
+
+
+def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str, Any]:
+    """The record of a new lesson, in the seed's order; further fields of the caller come last, value for value."""
+    given = {name: value for name, value in given.items() if value is not None and name not in {"id", "occurrences"}}
+    if kind == ERROR:
+        error = dict(given["error"])
+        split = split_type(text_field(error, "type"), text_field(error, "message"))
+        location = {"location": error["location"]} if "location" in error else {}
+        record: dict[str, Any] = {
+            "id": "",
+            "timestamp": timestamp,
+            "language": GENERAL,
+            "framework": "",
+            "error": {"type": split.type, "message": split.message, **location},
+            "context": {"task": "", "related_files": []},
+            "solution": {"description": "", "actions": []},
+            "occurrences": 1,
+            "last_occurred": timestamp,
+            "tags": [],
+        }
+        extra = {name: value for name, value in error.items() if name not in record["error"]}
+        record["error"] |= extra
+        return {**record, **{name: value for name, value in given.items() if name != "error"}}
+    record = {
+        "id": "", "timestamp": timestamp, "type": "", "language": "", "framework": "", "name": "", "description": "",
+        "pattern": {}, "when_to_use": [], "benefits": [], "usage_count": 0, "tags": [],
+    }  # fmt: skip
+    return {**record, **given}

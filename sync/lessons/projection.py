@@ -1,0 +1,164 @@
+"""The tables of the lessons as a projection of the log, brought up to date in the transaction that records.
+
+A lesson is found by whoever records next, so that twenty processes count one error once each and lose nothing.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from sync.clock import Clock
+from sync.db.engine import Transaction
+from sync.lessons import store
+from sync.lessons.mining import LessonCall
+from sync.lessons.model import Lesson
+from sync.log import store as log_store
+from sync.log.event_types import (
+    LESSON_COUNTED,
+    LESSON_EDITED,
+    LESSON_LEARNED,
+    LESSON_OBSERVED,
+    LESSON_REMOVED,
+    RETRACTING_TYPES,
+)
+from sync.log.local_state import rules_name
+from sync.log.model import Event, named_event_ids
+from sync.log.projections.registry import LESSONS
+from sync.log.retractions import Retractions, correction_of
+
+RULES_VERSION: Final = 1  # raised whenever the same events would be stored in another way
+COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
+MAX_SESSIONS: Final = 20  # of a lesson's evidence
+
+
+def is_current(connection: Transaction) -> bool:
+    """Whether the tables have everything that the log says of lessons."""
+    if log_store.watermark(connection, rules_name(LESSONS.name)) != RULES_VERSION or not store.is_created(connection):
+        return False
+    return log_store.newest_position_of_types(connection, LESSONS.event_types) <= log_store.watermark(
+        connection, LESSONS.name
+    )
+
+
+def catch_up(connection: Transaction, clock: Clock) -> None:
+    """Bring the tables up to date. Raises a StorageError."""
+    if is_current(connection):
+        return
+    rules = rules_name(LESSONS.name)
+    if log_store.watermark(connection, rules) != RULES_VERSION or not store.is_created(connection):
+        _rebuild(connection)
+        log_store.set_watermark(connection, rules, RULES_VERSION, clock)
+    else:
+        after = log_store.watermark(connection, LESSONS.name)
+        events = list(log_store.read_by_types(connection, LESSONS.event_types, after=after))
+        if any(_retracts_lesson(connection, event) for event in events):
+            _rebuild(connection)
+        else:
+            for event in events:
+                _apply(connection, event)
+    newest = log_store.newest_position_of_types(connection, LESSONS.event_types)
+    log_store.set_watermark(connection, LESSONS.name, newest, clock)
+
+
+def _rebuild(connection: Transaction) -> None:
+    store.recreate_tables(connection)
+    retractions = Retractions()
+    retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
+    types = [name for name in LESSONS.event_types if name not in RETRACTING_TYPES]
+    for event in log_store.read_by_types(connection, types, after=0):
+        _apply(connection, retractions.effective_event(event))
+
+
+def _retracts_lesson(connection: Transaction, event: Event) -> bool:
+    correction = correction_of(event)
+    named = named_event_ids(event) if correction is None else (correction[0],)
+    found = (log_store.find_event(connection, name) for name in named)
+    return any(one is not None and one.type.startswith("lesson_") for one in found)
+
+
+def _apply(connection: Transaction, event: Event) -> None:
+    payload = event.payload
+    if event.type == LESSON_OBSERVED:
+        _apply_call(connection, event)
+    elif not isinstance(payload.get("lesson_id"), str):
+        return  # erased, or of another program
+    elif event.type == LESSON_LEARNED:
+        _apply_learned(connection, event)
+    elif event.type == LESSON_EDITED:
+        _apply_edited(connection, payload)
+    elif event.type == LESSON_COUNTED:
+        _apply_counted(connection, event)
+    elif event.type == LESSON_REMOVED:
+        _apply_removed(connection, event)
+
+
+def _apply_call(connection: Transaction, event: Event) -> None:
+    payload = event.payload
+    names = ("tool", "command", "file_path", "error_key", "error_type", "message", "language")
+    if isinstance(payload.get("session_id"), str):
+        values = {name: str(payload[name]) if payload.get(name) is not None else "" for name in names}
+        error_key = values.pop("error_key") or None
+        call = LessonCall(event.position, payload["session_id"], event.project_id, error_key=error_key, **values)
+        store.insert_call(connection, call)
+
+
+def _apply_learned(connection: Transaction, event: Event) -> None:
+    payload = event.payload
+    content = payload.get("content")
+    if not isinstance(content, dict) or store.find_lesson(connection, payload["lesson_id"]) is not None:
+        return
+    counter = "occurrences" if payload.get("kind") == "error" else "usage_count"
+    lesson = Lesson(
+        lesson_id=payload["lesson_id"],
+        kind=str(payload.get("kind")),
+        state="",
+        source=str(payload.get("source")),
+        occurrences=_number(content.get(counter)),
+        helped=0,
+        hurt=0,
+        shown=0,
+        created_at=str(content.get("timestamp") or event.ts),
+        last_at=str(content.get("last_occurred") or content.get("timestamp") or event.ts),
+        project_ids=(event.project_id,),
+        content=content,
+    )
+    sessions = [payload["session_id"]] if isinstance(payload.get("session_id"), str) else []
+    store.insert_lesson(connection, lesson, shares_term=payload.get("shares_term") is True, sessions=sessions)
+
+
+def _apply_edited(connection: Transaction, payload: Any) -> None:
+    lesson, content = store.find_lesson(connection, payload["lesson_id"]), payload.get("content")
+    if lesson is not None and isinstance(content, dict):
+        shares, sessions = store.find_evidence(connection, lesson.lesson_id)
+        changed = replace(lesson, content=content, source=str(payload.get("source", lesson.source)))
+        store.insert_lesson(connection, changed, shares_term=shares, sessions=sessions)
+
+
+def _apply_counted(connection: Transaction, event: Event) -> None:
+    payload, counter = event.payload, event.payload.get("counter")
+    lesson = store.find_lesson(connection, payload["lesson_id"])
+    if lesson is None or counter not in COUNTERS:
+        return
+    session_id = payload.get("session_id")
+    shares, sessions = store.find_evidence(connection, lesson.lesson_id)
+    if counter == "supported":
+        sessions = list(dict.fromkeys([*sessions, str(session_id)]))[-MAX_SESSIONS:]
+    else:
+        lesson = replace(lesson, **{counter: getattr(lesson, counter) + _number(payload.get("by", 1))})
+    if counter == "shown" and isinstance(session_id, str):
+        store.note_shown(connection, session_id, lesson.lesson_id)
+    if counter in {"occurrences", "supported"}:
+        projects = tuple(dict.fromkeys([*lesson.project_ids, event.project_id]))
+        lesson = replace(lesson, last_at=max(lesson.last_at, str(payload.get("at") or "")), project_ids=projects)
+    store.insert_lesson(connection, lesson, shares_term=shares, sessions=sessions)
+
+
+def _apply_removed(connection: Transaction, event: Event) -> None:
+    """Keep the id, so that it is not given again; the text goes."""
+    lesson_id = event.payload["lesson_id"]
+    kind = "pattern" if lesson_id.startswith("pat-") else "error"
+    gone = Lesson(lesson_id, kind, "", "said", 0, 0, 0, 0, "", "", (), {})
+    store.insert_lesson(connection, gone, shares_term=False, sessions=(), is_removed=True)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

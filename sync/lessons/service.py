@@ -1,0 +1,256 @@
+"""The use cases of lessons: learn, edit, count, remove, import; a change is events and rows in one transaction."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from filelock import FileLock, Timeout
+
+from sync.clock import Clock
+from sync.db.engine import Transaction
+from sync.errors import InvalidInput, StorageBusy
+from sync.lessons import projection, store
+from sync.lessons.drafts import LessonDrafts
+from sync.lessons.error_text import match_keys, quoted_names
+from sync.lessons.matching import cure_of
+from sync.lessons.model import (
+    ERROR,
+    MAX_ID,
+    Lesson,
+    check_new,
+    identity_of,
+    new_record,
+    text_field,
+)
+from sync.lessons.tree import FOLDERS, ImportedRecord, render_tree
+from sync.log import store as log_store
+from sync.log.event_types import LESSON_EDITED, LESSON_LEARNED, LESSON_REMOVED, LESSON_TYPES
+from sync.log.log import EventLog
+from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
+from sync.redaction import Redactor
+from sync.system.files import make_private_folder, read_once, translate_os_errors, write_private
+
+R = TypeVar("R")
+LOCK_TIMEOUT: Final = 20.0  # seconds that writing the tree waits for another process
+EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never changed by an edit
+
+
+@dataclass(frozen=True, slots=True)
+class LearnResult:
+    """`is_new`: recorded; else the known lesson, counted once more. `related`: ids of lessons with common tags."""
+
+    lesson: Lesson
+    is_new: bool
+    related: tuple[str, ...] = ()
+
+
+class LessonService:
+    """One profile's lessons. `folder` has the JSON tree."""
+
+    def __init__(self, log: EventLog, redactor: Redactor, folder: Path, *, clock: Clock) -> None:
+        self.folder = folder
+        self._log = log
+        self._redactor = redactor
+        self._clock = clock
+        self.drafts = LessonDrafts(redactor, clock)
+
+    async def all(self) -> list[Lesson]:
+        """Every lesson, oldest first."""
+        return await self.read(store.all_lessons)
+
+    async def find(self, lesson_id: str) -> Lesson:
+        """A lesson by its id. Raises InvalidInput."""
+        lesson = await self.read(lambda connection: store.find_lesson(connection, lesson_id))
+        if lesson is None:
+            raise _unknown(lesson_id)
+        return lesson
+
+    async def read(self, work: Callable[[Transaction], R]) -> R:
+        """Read the tables, brought up to date first if another program added to the log."""
+        if not await self._log.database.read(projection.is_current):
+            await self._log.database.write(partial(projection.catch_up, clock=self._clock))
+        return await self._log.database.read(work)
+
+    async def write(self, decide: Callable[[Transaction], tuple[Sequence[EventDraft], Callable[[], R]]]) -> R:
+        """Decide on up-to-date tables what to record, and record it, in one transaction."""
+
+        def work(connection: Transaction) -> R:
+            projection.catch_up(connection, self._clock)
+            drafts, result = decide(connection)
+            if drafts:
+                self._log.append_in(connection, drafts)
+                projection.catch_up(connection, self._clock)
+            return result()
+
+        answer = await self._log.database.write(work)
+        self._log.changed.increment()
+        return answer
+
+    async def learn(
+        self, kind: str, given: Mapping[str, Any], *, project_id: str = GLOBAL_PROJECT, origin: Origin = Origin.USER
+    ) -> LearnResult:
+        """Record an error or a pattern, or count the one that is known. Raises InvalidInput naming all wrong fields."""
+        check_new(kind, given)
+        content = self._redactor.clean_payload(new_record(kind, given, self.drafts.now())).value
+        return await self.write(
+            lambda connection: self._learn_in(connection, kind, content, project_id=project_id, origin=origin)
+        )
+
+    def _learn_in(
+        self, connection: Transaction, kind: str, content: dict[str, Any], *, project_id: str, origin: Origin
+    ) -> tuple[list[EventDraft], Callable[[], LearnResult]]:
+        twins = store.by_identity(connection, identity_of(kind, content))
+        twin = next((lesson for lesson in twins if is_same_lesson(lesson, content)), None)
+        lesson_id = twin.lesson_id if twin is not None else self.drafts.new_id(connection, kind)
+        if twin is None:
+            if kind == ERROR:
+                keys = match_keys(text_field(content["error"], "type"), text_field(content["error"], "message"))
+                content["occurrences"] = max(1, store.occurrences_of(connection, keys))
+            drafts = [self.drafts.draft_learned(lesson_id, kind, content, "said", project_id, origin)]
+        else:
+            drafts = [self.drafts.draft_counted(lesson_id, "occurrences", project_id=project_id)]
+            if _has_cure(content) and (twin.source == "mined" or not _has_cure(twin.content)):
+                edited = {**twin.content, "solution": content["solution"]}
+                drafts.append(
+                    self.drafts.draft(LESSON_EDITED, lesson_id, {"kind": kind, "content": edited, "source": "said"})
+                )
+
+        def result() -> LearnResult:
+            lesson = store.find_lesson(connection, lesson_id)
+            assert lesson is not None
+            tags = set(lesson.tags)
+            near = [one.lesson_id for one in store.all_lessons(connection) if tags & set(one.tags)] if tags else []
+            return LearnResult(lesson, twin is None, tuple(name for name in near if name != lesson_id))
+
+        return drafts, result
+
+    async def edit(self, lesson_id: str, changes: Mapping[str, Any]) -> Lesson:
+        """Replace fields of a lesson; an edit confirms it. Raises InvalidInput."""
+
+        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], Lesson]]:
+            lesson = store.find_lesson(connection, lesson_id)
+            if lesson is None:
+                raise _unknown(lesson_id)
+            content = {**lesson.content, **{name: value for name, value in changes.items() if name not in EDITABLE}}
+            check_new(lesson.kind, content)
+            payload = {"kind": lesson.kind, "content": content, "source": "said"}
+            return [self.drafts.draft(LESSON_EDITED, lesson_id, payload)], lambda: _present(connection, lesson_id)
+
+        return await self.write(decide)
+
+    async def count(self, lesson_id: str, counter: str) -> Lesson:
+        """Raise a counter: `helped`, `hurt`, `occurrences`. Raises InvalidInput."""
+
+        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], Lesson]]:
+            if store.find_lesson(connection, lesson_id) is None:
+                raise _unknown(lesson_id)
+            return [self.drafts.draft_counted(lesson_id, counter)], lambda: _present(connection, lesson_id)
+
+        return await self.write(decide)
+
+    async def remove(self, lesson_ids: Sequence[str], *, merges: Mapping[str, int] | None = None) -> list[str]:
+        """Remove lessons; the ids of the events that held their texts, to be erased. Raises InvalidInput.
+
+        `merges`: how much to add to the counter of lessons that stay.
+        """
+
+        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], list[str]]]:
+            for lesson_id in lesson_ids:
+                if store.find_lesson(connection, lesson_id) is None:
+                    raise _unknown(lesson_id)
+            named = set(lesson_ids)
+            texts = [
+                event.event_id
+                for event in log_store.read_by_types(connection, (LESSON_LEARNED, LESSON_EDITED), after=0)
+                if event.payload.get("lesson_id") in named
+            ]
+            drafts = [self.drafts.draft(LESSON_REMOVED, lesson_id, {}) for lesson_id in lesson_ids]
+            drafts += [self.drafts.draft_counted(name, "occurrences", by=by) for name, by in (merges or {}).items()]
+            return drafts, lambda: texts
+
+        return await self.write(decide)
+
+    async def import_records(self, records: Sequence[ImportedRecord], *, dry_run: bool) -> dict[str, int]:
+        """Import another program's records with their ids, value for value; one that is known is not imported again."""
+        cleaned = [(one.kind, self._redactor.clean_payload(one.record).value, one.record) for one in records]
+
+        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], dict[str, int]]]:
+            drafts, taken, renamed, known = [], set[str](), 0, 0
+            for kind, content, raw in cleaned:
+                lesson_id = raw.get("id")
+                has_id = isinstance(lesson_id, str) and 0 < len(lesson_id) <= MAX_ID and lesson_id.isprintable()
+                held = store.find_lesson(connection, lesson_id) if isinstance(lesson_id, str) and has_id else None
+                if held is not None and identity_of(kind, held.content) == identity_of(kind, content):
+                    known += 1
+                    continue
+                if not isinstance(lesson_id, str) or not has_id or lesson_id in taken or held is not None:
+                    lesson_id, renamed = self.drafts.new_id(connection, kind, besides=taken), renamed + 1
+                taken.add(lesson_id)
+                drafts.append(
+                    self.drafts.draft_learned(lesson_id, kind, content, "imported", GLOBAL_PROJECT, Origin.IMPORTED)
+                )
+            counts = {"found": len(cleaned), "recorded": len(drafts), "known": known, "renamed": renamed}
+            return ([] if dry_run else drafts), lambda: counts
+
+        return await self.write(decide)
+
+    async def write_tree(self) -> None:
+        """Write the JSON tree as the lessons are now. Raises StorageError."""
+
+        def write(files: Mapping[str, bytes]) -> None:
+            for folder in ("", *FOLDERS.values()):
+                make_private_folder(self.folder / folder)
+            for name, data in files.items():
+                found = read_once(self.folder / name)
+                if found is None or found.data != data:
+                    write_private(self.folder / name, data)
+            for folder in FOLDERS.values():
+                for path in (self.folder / folder).glob("*.json"):
+                    if f"{folder}/{path.name}" not in files:
+                        path.unlink(missing_ok=True)
+
+        await asyncio.to_thread(make_private_folder, self.folder)
+        lock = FileLock(self.folder / ".lock", timeout=LOCK_TIMEOUT, thread_local=False)
+        try:
+            with translate_os_errors(self.folder):
+                await asyncio.to_thread(lock.acquire)
+        except Timeout:
+            raise StorageBusy("another process writes the files of the lessons") from None
+        try:
+            files = render_tree(await self.all())
+            with translate_os_errors(self.folder):
+                await asyncio.to_thread(write, files)
+        finally:
+            lock.release()
+
+    async def apply_erasures(self) -> None:
+        """Take erased lessons out of the tables and the tree, if there are any."""
+        if await self._log.newest_position(LESSON_TYPES) and self.folder.exists():
+            await self.write_tree()
+
+
+def is_same_lesson(lesson: Lesson, content: Mapping[str, Any]) -> bool:
+    """Whether a new record of the same identity is the same lesson: about the same names, or with no other cure."""
+    if lesson.kind != ERROR or not _has_cure(content) or not _has_cure(lesson.content):
+        return True
+    ours, theirs = (quoted_names(text_field(one.get("error") or {}, "message")) for one in (lesson.content, content))
+    return ours == theirs or cure_of(lesson.content) == cure_of(content)
+
+
+def _has_cure(content: Mapping[str, Any]) -> bool:
+    solution = content.get("solution")
+    return isinstance(solution, Mapping) and any(bool(value) for value in solution.values())
+
+
+def _present(connection: Transaction, lesson_id: str) -> Lesson:
+    lesson = store.find_lesson(connection, lesson_id)
+    assert lesson is not None
+    return lesson
+
+
+def _unknown(lesson_id: str) -> InvalidInput:
+    hint = "`xiaobai-memory lessons list` shows the ids; nothing was changed."
+    return InvalidInput(f"there is no lesson {lesson_id[:MAX_ID]}", field="id", hint=hint)

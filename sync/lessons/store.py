@@ -1,0 +1,191 @@
+"""SQL of the lessons' tables. Every function runs inside a transaction of the caller.
+
+The projection creates the tables, so a new layout needs no migration and a salvaged database gets them again.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sync.db.engine import Transaction
+from sync.lessons.commands import command_key
+from sync.lessons.error_text import match_keys
+from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
+from sync.lessons.mining import LessonCall
+from sync.lessons.model import ERROR, Lesson, identity_of, lesson_state, text_field
+
+_TABLES: Final = {
+    "lesson_items": """create table lesson_items (
+      lesson_id text primary key, kind text not null, identity text not null, source text not null,
+      state text not null, shares_term integer not null, sessions text not null, project_ids text not null,
+      occurrences integer not null, helped integer not null, hurt integer not null, shown integer not null,
+      created_at text not null, last_at text not null, removed integer not null, content text not null
+    ) without rowid""",
+    "lesson_keys": "create table lesson_keys (key text, lesson_id text, primary key (key, lesson_id)) without rowid",
+    "lesson_terms": """create table lesson_terms (
+      term text, lesson_id text, primary key (term, lesson_id)) without rowid""",
+    "lesson_shown": """create table lesson_shown (
+      session_id text, lesson_id text, primary key (session_id, lesson_id)) without rowid""",
+    "lesson_calls": """create table lesson_calls (
+      position integer primary key, session_id text not null, project_id text not null, tool text not null,
+      command text not null, command_key text, file_path text not null, error_key text, error_type text not null,
+      message text not null, language text not null)""",
+}
+_INDEXES: Final = (
+    "create index lesson_by_identity on lesson_items (identity)",
+    "create index lesson_calls_by_session on lesson_calls (session_id, position)",
+    "create index lesson_calls_by_command on lesson_calls (command_key, position)",
+    "create index lesson_calls_by_error on lesson_calls (error_key, position) where error_key is not null",
+)
+_ITEM: Final = (
+    "lesson_id, kind, state, source, occurrences, helped, hurt, shown, created_at, last_at, project_ids, content"
+)
+_CALL: Final = "position, session_id, project_id, tool, command, file_path, error_key, error_type, message, language"
+_CALLS_KEPT: Final = 32  # of a session that mining reads
+
+
+def is_created(connection: Transaction) -> bool:
+    return connection.exec_driver_sql("select 1 from sqlite_master where name = 'lesson_calls'").first() is not None
+
+
+def recreate_tables(connection: Transaction) -> None:
+    """Drop the tables and create empty ones."""
+    for name in _TABLES:
+        connection.exec_driver_sql(f"drop table if exists {name}")
+    for statement in (*_TABLES.values(), *_INDEXES):
+        connection.exec_driver_sql(statement)
+
+
+def insert_lesson(
+    connection: Transaction, lesson: Lesson, *, shares_term: bool, sessions: Sequence[str], is_removed: bool = False
+) -> None:
+    """Add a lesson, or replace the one of its id."""
+    state = lesson_state(lesson.source, shares_term=shares_term, sessions=len(sessions), helped=lesson.helped,
+                         hurt=lesson.hurt)  # fmt: skip
+    identity, text = identity_of(lesson.kind, lesson.content), json.dumps(lesson.content, ensure_ascii=False)
+    values = (
+        lesson.lesson_id, lesson.kind, identity, lesson.source, state, int(shares_term), json.dumps(list(sessions)),
+        json.dumps(list(lesson.project_ids)), lesson.occurrences, lesson.helped, lesson.hurt, lesson.shown,
+        lesson.created_at, lesson.last_at, int(is_removed), text,
+    )  # fmt: skip
+    places = ", ".join("?" * len(values))
+    connection.exec_driver_sql(f"insert or replace into lesson_items values ({places})", values)  # noqa: S608 - places
+    for table in ("lesson_keys", "lesson_terms"):
+        connection.exec_driver_sql(f"delete from {table} where lesson_id = ?", (lesson.lesson_id,))  # noqa: S608 - names of ours
+    error = lesson.content.get("error")
+    if lesson.kind != ERROR or not isinstance(error, dict) or is_removed:
+        return
+    message = text_field(error, "message")
+    keys = [(key, lesson.lesson_id) for key in match_keys(text_field(error, "type"), message)]
+    terms = [(term, lesson.lesson_id) for term in terms_of(message)]
+    for table, rows in (("lesson_keys", keys), ("lesson_terms", terms)):
+        if rows:
+            connection.exec_driver_sql(f"insert or ignore into {table} values (?, ?)", rows)  # noqa: S608 - names of ours
+
+
+def find_lesson(connection: Transaction, lesson_id: str) -> Lesson | None:
+    """The lesson with an id, unless it was removed."""
+    query = f"select {_ITEM} from lesson_items where lesson_id = ? and removed = 0"  # noqa: S608 - names of ours
+    row = connection.exec_driver_sql(query, (lesson_id,)).first()
+    return None if row is None else _lesson(row)
+
+
+def find_evidence(connection: Transaction, lesson_id: str) -> tuple[bool, list[str]]:
+    """Whether the cure shares a word with the error, and the sessions that speak for it."""
+    query = "select shares_term, sessions from lesson_items where lesson_id = ?"
+    row = connection.exec_driver_sql(query, (lesson_id,)).first()
+    return (False, []) if row is None else (bool(row[0]), json.loads(row[1]))
+
+
+def by_identity(connection: Transaction, identity: str) -> list[Lesson]:
+    """The lessons of an identity, those that were said first."""
+    query = (
+        f"select {_ITEM} from lesson_items where identity = ? and removed = 0"  # noqa: S608 - names of ours
+        " order by source = 'mined', created_at, lesson_id"
+    )
+    return [_lesson(row) for row in connection.exec_driver_sql(query, (identity,))] if identity else []
+
+
+def by_keys(connection: Transaction, keys: Sequence[str]) -> list[Lesson]:
+    """The lessons about any of these errors, in any state."""
+    if not keys:
+        return []
+    query = (
+        f"select {_ITEM} from lesson_items where removed = 0 and lesson_id in"  # noqa: S608 - names of ours
+        f" (select lesson_id from lesson_keys where key in ({', '.join('?' * len(keys))}))"
+        " order by created_at, lesson_id"
+    )
+    return [_lesson(row) for row in connection.exec_driver_sql(query, tuple(keys))]
+
+
+def all_lessons(connection: Transaction) -> list[Lesson]:
+    """Every lesson, oldest first."""
+    query = f"select {_ITEM} from lesson_items where removed = 0 order by created_at, lesson_id"  # noqa: S608 - names of ours
+    return [_lesson(row) for row in connection.exec_driver_sql(query)]
+
+
+def next_id(connection: Transaction, prefix: str) -> str:
+    """The next id of a day: `err-20260225-` becomes `err-20260225-001`. Ids of removed lessons are not given again."""
+    query = "select lesson_id from lesson_items where lesson_id >= ? and lesson_id < ?"
+    taken = connection.exec_driver_sql(query, (prefix, f"{prefix}~")).scalars()
+    numbers = [int(rest) for name in taken if (rest := str(name).removeprefix(prefix)).isdecimal()]
+    return f"{prefix}{max(numbers, default=0) + 1:03}"
+
+
+def note_shown(connection: Transaction, session_id: str, lesson_id: str) -> None:
+    connection.exec_driver_sql("insert or ignore into lesson_shown values (?, ?)", (session_id, lesson_id))
+
+
+def insert_call(connection: Transaction, call: LessonCall) -> None:
+    values = (
+        call.position, call.session_id, call.project_id, call.tool, call.command, command_key(call.command),
+        call.file_path, call.error_key, call.error_type, call.message, call.language,
+    )  # fmt: skip
+    connection.exec_driver_sql("insert or replace into lesson_calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def calls_of_session(connection: Transaction, session_id: str) -> list[LessonCall]:
+    """The last calls of a session, oldest first."""
+    query = f"select {_CALL} from lesson_calls where session_id = ? order by position desc limit {_CALLS_KEPT}"  # noqa: S608
+    return [LessonCall(*row) for row in connection.exec_driver_sql(query, (session_id,))][::-1]
+
+
+def sessions_with_error(connection: Transaction, error_key: str) -> list[str]:
+    """The last sessions in which an error occurred, newest first."""
+    query = (
+        "select session_id from lesson_calls where error_key = ?"
+        " group by session_id order by max(position) desc limit 5"
+    )
+    return [str(name) for name in connection.exec_driver_sql(query, (error_key,)).scalars()]
+
+
+def occurrences_of(connection: Transaction, keys: Sequence[str]) -> int:
+    """How often an error was captured."""
+    if not keys:
+        return 0
+    query = f"select count(*) from lesson_calls where error_key in ({', '.join('?' * len(keys))})"  # noqa: S608
+    return int(connection.exec_driver_sql(query, tuple(keys)).scalar_one())
+
+
+def last_outcome_failed(connection: Transaction, command: str) -> bool:
+    """Whether a command failed when it was captured last."""
+    query = "select error_key from lesson_calls where command_key = ? order by position desc limit 1"
+    row = connection.exec_driver_sql(query, (command_key(command),)).first()
+    return row is not None and row[0] is not None
+
+
+def newest_failure(connection: Transaction) -> LessonCall | None:
+    query = f"select {_CALL} from lesson_calls where error_key is not null order by position desc limit 1"  # noqa: S608
+    row = connection.exec_driver_sql(query).first()
+    return None if row is None else LessonCall(*row)
+
+
+def match(connection: Transaction, request: MatchRequest) -> MatchedLesson:
+    """The lesson for a tool call."""
+    return find_match(lambda sql, values: connection.exec_driver_sql(sql, tuple(values)).fetchall(), request)
+
+
+def _lesson(row: Any) -> Lesson:
+    names = _ITEM.replace(" ", "").split(",")[:-2]
+    fields = dict(zip(names, row[: len(names)], strict=True))
+    return Lesson(**fields, project_ids=tuple(json.loads(row[10])), content=json.loads(row[11]))

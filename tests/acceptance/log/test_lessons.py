@@ -1,0 +1,144 @@
+"""Lessons over the command line and JSON-RPC: learn, count, hint, import, clean; none leaves the device."""
+
+import gzip
+import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from sync.lessons.quick_match import match_in
+from tests.sidecar import Home, Sidecar
+
+MESSAGE: Final = "cannot import name 'Depends' from 'fastapi'"
+LEARN: Final = (
+    *("lessons", "learn", "error", "--lang", "python", "--framework", "fastapi", "--type", "ImportError"),
+    *("--message", MESSAGE, "--solution", "循环导入问题，使用延迟导入解决", "--tag", "import", "--tag", "fastapi"),
+)
+CALL: Final = {"tool": "Bash", "input": {"command": "pytest"}, "error": f"ImportError: {MESSAGE}", "sessionId": "s1"}
+SEED_ERROR: Final = {
+    "id": "err-20260225-001",
+    "timestamp": "2026-02-25T14:30:00Z",
+    "language": "python",
+    "error": {"type": "ImportError", "message": MESSAGE, "location": "src/api/routes.py:15"},
+    "solution": {"description": "循环导入问题，使用延迟导入解决", "actions": ["将导入语句移到函数内部"]},
+    "occurrences": 2,
+    "last_occurred": "2026-02-25T14:30:00Z",
+    "tags": ["import"],
+    "odd_field": {"kept": [1, None, "x"]},
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_an_error_is_counted_the_second_time_and_found_by_the_hint(home: Home) -> None:
+    assert "已记录到记忆库" in home.run(*LEARN).stdout
+    assert "发生 2 次" in home.run(*LEARN).stdout
+    assert MESSAGE in home.run("lessons", "search", "循环导入").stdout
+    for option in (("--tag", "fastapi"), ("--lang", "python")):
+        assert len(home.json("lessons", "search", *option)["lessons"]) == 1
+    assert "错误记忆：1（python: 1）" in home.run("lessons", "stats").stdout
+    quick = match_in(home.database.parents[2], CALL)
+    hint = home.json("lessons", "match", json.dumps(CALL))
+    assert quick == hint
+    assert "延迟导入" in hint["lesson"]["text"]
+    assert len(hint["lesson"]["text"].encode()) <= 480
+    assert home.json("lessons", "match", json.dumps(CALL)) == {"lesson": None, "reason": "shown"}
+
+
+def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: Home) -> None:
+    error = "ModuleNotFoundError: No module named 'requests'"
+
+    def capture(command: str, session: str, **more: Any) -> Any:
+        return sidecar.call("lessons/capture", tool="Bash", input={"command": command}, sessionId=session, **more)
+
+    with Sidecar(home) as sidecar:
+        assert capture("pytest -q", "s1", exitCode=1, error=error)["failure"]
+        capture("pip install requests", "s1", exitCode=0)
+        mined = [capture("pytest -q", "s1", exitCode=0)["mined"] for _ in range(6)]
+        assert sum(map(len, mined)) == 1
+        assert not capture("pytest", "s2", exitCode=130, error=error)["failure"]
+        again = capture("pytest -q", "s2", exitCode=1, error=error)
+        assert "pip install requests" in again["lesson"]["text"]
+        assert len(again["counted"]) == 1
+        other = capture("pytest -q", "s3", exitCode=1, error="ModuleNotFoundError: No module named 'numpy'")
+        assert other["lesson"] is None
+        assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
+
+
+def test_a_tree_of_another_program_is_imported_and_exported_value_for_value(home: Home, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "errors").mkdir(parents=True)
+    (tree / "errors" / "python.json").write_text(json.dumps([SEED_ERROR]), "utf-8")
+    (tree / "errors" / "broken.json").write_text("{", "utf-8")
+    first = home.json("lessons", "import", str(tree))
+    assert (first["recorded"], len(first["refusals"])) == (1, 1)
+    assert home.json("lessons", "import", str(tree))["known"] == 1
+    assert home.json("lessons", "export")["errors"] == [SEED_ERROR]
+    home.run("lessons", "export", str(tmp_path / "out"))
+    assert json.loads((tmp_path / "out/errors/python.json").read_text("utf-8")) == [SEED_ERROR]
+    index = json.loads((tmp_path / "out/index.json").read_text("utf-8"))
+    assert index["indexes"]["byTag"] == {"import": ["err-20260225-001"]}
+
+
+def test_clean_shows_first_and_then_removes_every_trace(home: Home) -> None:
+    home.run(*LEARN)
+    assert "将清理 1 条" in home.run("lessons", "clean", "--all").stdout
+    assert len(home.json("lessons", "list")["lessons"]) == 1
+    home.run("lessons", "clean", "--all", "--yes")
+    assert home.json("lessons", "list")["lessons"] == []
+    assert home.json("search", "循环导入")["hits"] == []
+    texts = [path.read_text("utf-8") for path in home.database.parents[2].glob("lessons/*/**/*.json")]
+    assert texts
+    assert not any("循环导入" in text for text in texts)
+
+
+def test_a_forgotten_lesson_is_gone_from_tables_and_files(home: Home) -> None:
+    home.run(*LEARN)
+    home.run("forget", "--query", "循环导入", "--yes")
+    assert home.json("lessons", "list")["lessons"] == []
+    assert match_in(home.database.parents[2], CALL)["lesson"] is None
+
+
+def test_twenty_processes_that_learn_at_once_lose_nothing(home: Home) -> None:
+    home.run("status")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: home.run(*LEARN), range(20)))
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    assert lesson["occurrences"] == 20
+
+
+def test_no_text_of_a_lesson_is_queued_for_the_cloud_or_archived_unasked(home: Home, tmp_path: Path) -> None:
+    home.run(*LEARN)
+    with Sidecar(home) as sidecar:
+        for error in ("QwertyError: zxcvbnm happened", None):
+            sidecar.call(
+                "lessons/capture", tool="Bash", input={"command": "make secretcure"}, error=error, sessionId="s"
+            )
+    with sqlite3.connect(home.database) as connection:
+        sent = "".join(
+            row[0] for row in connection.execute("select payload from events join deliveries using (position)")
+        )
+    home.run("export", str(tmp_path / "plain.xbm"))
+    home.run("export", str(tmp_path / "asked.xbm"), "--with-lessons")
+    plain, asked = (
+        gzip.decompress((tmp_path / f"{name}.xbm").read_bytes()).decode(errors="ignore") for name in ("plain", "asked")
+    )
+    for word in ("Depends", "循环导入", "zxcvbnm", "secretcure make"):
+        assert word not in sent
+        assert word not in plain
+    assert "循环导入" in asked
+
+
+def test_a_record_that_is_wrong_names_every_field_and_records_nothing(home: Home) -> None:
+    record = json.dumps({"language": 3, "tags": "x", "error": {}})
+    failed = home.run("lessons", "learn", "error", record, check=False)
+    assert failed.returncode == 2
+    for field in ("language", "tags", "error.message"):
+        assert field in failed.stderr
+    assert home.json("lessons", "list")["lessons"] == []
