@@ -162,7 +162,7 @@ def cloud(settings: Settings, clock: Clock) -> Cloud | None:
     """The Supabase project, if one is set."""
     if settings.supabase_url is None or settings.supabase_key is None:
         return None
-    key = settings.supabase_key.reveal()
+    key = settings.supabase_key.get_secret_value()
     return LazyCloud(settings.supabase_url, key, timeout=settings.sync.timeout_seconds, clock=clock)
 
 

@@ -6,7 +6,8 @@ import typer
 
 from bridge.cli.output import print_result
 from bridge.cli.runner import cli_context
-from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings
+from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
+from sync.settings.settings import Settings
 
 
 def config() -> None:

@@ -4,6 +4,7 @@ The settings of the sidecar apply. A sidecar that does not answer a ping gets no
 that, the command does the work itself only if doing it twice is harmless: events and exchanges carry a key.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from bridge.cli.output import CliContext, exit_with_rpc_error, print_result
 from bridge.rpc.endpoint_client import exchange, responsive_sidecar
 from sync.clock import Clock, SystemClock, new_event_id, new_session_id
 from sync.errors import InvalidInput, StorageError, TooLarge
-from sync.settings.settings import Settings
+from sync.settings.data_dir import find_data_dir
 
 ANSWER_TIMEOUT: Final = 65.0  # seconds for the answer of a sidecar that answered the ping: it ends a call after 60
 # kinds of errors after which nothing was done; the last two if the wire cannot carry what this process can do itself
@@ -85,7 +86,7 @@ def open_sidecar(cli: CliContext) -> Iterator[socket | None]:
     if "memory_file" in cli.flags:  # the sidecar keeps another one, perhaps
         yield None
         return
-    with responsive_sidecar(Settings.from_sources(**cli.flags).data_dir) as connection:
+    with responsive_sidecar(find_data_dir(cli.flags.get("data_dir"), os.environ)) as connection:
         yield connection
 
 

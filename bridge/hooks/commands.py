@@ -15,7 +15,8 @@ from bridge.hooks import hook_files, installer, runner
 from bridge.hooks.hosts import HOSTS
 from bridge.hooks.installer import Action, FileChange, HookFile
 from sync.errors import InvalidInput, StorageError
-from sync.settings.settings import Settings, default_data_dir
+from sync.settings.data_dir import default_data_dir
+from sync.settings.settings import Settings
 
 app = CommandApp(help="Hooks in the settings of coding agents (claude, cursor).", no_args_is_help=True)
 

@@ -3,44 +3,49 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Meta
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
-from sync.settings.values import HttpAddress, KeepLimit
+from sync.settings.values import HttpAddress, KeepLimit, decode_address, decode_limit, decode_path, mask_credentials
+
+SettingPath = Annotated[Path, PlainValidator(decode_path), PlainSerializer(str)]
+Address = Annotated[HttpAddress, PlainValidator(decode_address), PlainSerializer(mask_credentials)]
+Limit = Annotated[KeepLimit, PlainValidator(decode_limit)]
 
 
-class SettingsSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SettingsSection(BaseModel):
     """A group of settings: `XIAOBAI_<GROUP>__<NAME>`, or a table of `config.toml`."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
-class LoadSettings(SettingsSection, frozen=True):
+
+class LoadSettings(SettingsSection):
     other_devices: Annotated[
         Literal["digest", "off"],
-        Meta(description="`off` leaves the other devices out of `load`; `devices hide` does so with one"),
+        Field(description="`off` leaves the other devices out of `load`; `devices hide` does so with one"),
     ] = "digest"
 
 
-class PrivacySettings(SettingsSection, frozen=True):
+class PrivacySettings(SettingsSection):
     store_messages: Annotated[
         bool,
-        Meta(
+        Field(
             description="keep whole messages, redacted, besides the summaries. Without it only role and length are"
             " kept of a `message` event that a program appends, so recall and daily records of such sessions need"
             " `memory/update` or `daily/record`"
         ),
     ] = False
     retention_days: Annotated[
-        KeepLimit, Meta(description="days that events are kept on this device; older ones go into an archive")
+        Limit, Field(description="days that events are kept on this device; older ones go into an archive")
     ] = KeepLimit(-1)
     retention_megabytes: Annotated[
-        KeepLimit, Meta(description="megabytes of event payloads that are kept; the oldest go into an archive first")
+        Limit, Field(description="megabytes of event payloads that are kept; the oldest go into an archive first")
     ] = KeepLimit(-1)
     encrypt_at_rest: Annotated[
-        bool, Meta(description="encrypt the profiles' databases on disk; needs the extra `encryption`")
+        bool, Field(description="encrypt the profiles' databases on disk; needs the extra `encryption`")
     ] = False
     erasure_events: Annotated[
         int,
-        Meta(
+        Field(
             ge=0,
             le=1_000_000,
             description="an erasure by another device that removes more events than this from this device waits for"
@@ -49,7 +54,7 @@ class PrivacySettings(SettingsSection, frozen=True):
     ] = 20
     erasure_percent: Annotated[
         int,
-        Meta(
+        Field(
             ge=1,
             le=100,
             description="the same for this share of the document's lines; up to three lines never wait",
@@ -57,10 +62,10 @@ class PrivacySettings(SettingsSection, frozen=True):
     ] = 25
 
 
-class RecordSettings(SettingsSection, frozen=True):
+class RecordSettings(SettingsSection):
     min_importance: Annotated[
         float,
-        Meta(
+        Field(
             ge=0,
             le=1,
             description="below it (the caller's `importance`, else a heuristic) an exchange stays in the log and out of"
@@ -69,7 +74,7 @@ class RecordSettings(SettingsSection, frozen=True):
     ] = 0.0
     preferences: Annotated[
         bool,
-        Meta(
+        Field(
             description="stated preferences (我喜欢…, 以后都…, I prefer…, always…) become lines under 用户偏好. A"
             " line that you delete is not added again. Messages of several lines, and those that may be pasted,"
             " state none"
@@ -77,111 +82,112 @@ class RecordSettings(SettingsSection, frozen=True):
     ] = True
     deduplicate: Annotated[
         bool,
-        Meta(
+        Field(
             description="count a repeated question with the same answer in its line (`（×2）`), and do not store an"
             " answer that only repeats memory"
         ),
     ] = True
 
 
-class RedactionSettings(SettingsSection, frozen=True):
+class RedactionSettings(SettingsSection):
     enabled: Annotated[
         bool,
-        Meta(
+        Field(
             description="`false` keeps this device's own document (unless it is shared) and events that never leave the"
             " device unredacted; everything else is redacted anyway"
         ),
     ] = True
     patterns: Annotated[
         tuple[str, ...],
-        Meta(
+        Field(
             description="more patterns (RE2 syntax; a group marks what is replaced), shown as `[自定义]`; try them with"
             " `redact`"
         ),
     ] = ()
 
 
-class SessionSettings(SettingsSection, frozen=True):
+class SessionSettings(SettingsSection):
     idle_minutes: Annotated[
-        float, Meta(gt=0, le=10_080, description="minutes without a message after which a session ends")
+        float, Field(gt=0, le=10_080, description="minutes without a message after which a session ends")
     ] = 30.0
 
 
-class DailySettings(SettingsSection, frozen=True):
+class DailySettings(SettingsSection):
     home: Annotated[
-        Path,
-        Meta(
+        SettingPath,
+        Field(
             description="folder of the daily records without a project, as `.cursor/skills/memories` below it;"
             " `DATA_DIR` if that is set"
         ),
-    ] = msgspec.field(default_factory=Path.home)
+    ] = Field(default_factory=Path.home)
 
 
-class DocumentSettings(SettingsSection, frozen=True):
+class DocumentSettings(SettingsSection):
     sharing: Annotated[
         Literal["device", "user"],
-        Meta(description="`user`: one document for all devices of the account that have this setting"),
+        Field(description="`user`: one document for all devices of the account that have this setting"),
     ] = "device"
     poll_seconds: Annotated[
-        float, Meta(gt=0, le=60, description="how often the memory file is checked besides the watcher")
+        float, Field(gt=0, le=60, description="how often the memory file is checked besides the watcher")
     ] = 3.0
     keep_versions: Annotated[
-        int, Meta(ge=20, le=10_000, description="versions of the memory file that are kept; the base of late edits")
+        int, Field(ge=20, le=10_000, description="versions of the memory file that are kept; the base of late edits")
     ] = 200
     keep_days: Annotated[
-        KeepLimit,
-        Meta(
+        Limit,
+        Field(
             description="days after which a day of conversations folds into one line under 更早的对话. Your own"
             " lines stay, and `restore` brings folded lines back; `-1`: never"
         ),
     ] = KeepLimit(30)
 
 
-class SyncSettings(SettingsSection, frozen=True):
+class SyncSettings(SettingsSection):
     poll_seconds: Annotated[
-        float, Meta(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
+        float, Field(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
     ] = 30.0
-    timeout_seconds: Annotated[float, Meta(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
-    push_events: Annotated[int, Meta(ge=1, le=500, description="most events in one request")] = 200
+    timeout_seconds: Annotated[float, Field(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
+    push_events: Annotated[int, Field(ge=1, le=500, description="most events in one request")] = 200
     realtime: Annotated[
-        bool, Meta(description="receive other devices' changes at once over Supabase Realtime; polling continues")
+        bool, Field(description="receive other devices' changes at once over Supabase Realtime; polling continues")
     ] = True
 
 
-class RecallWeights(SettingsSection, frozen=True):
+class RecallWeights(SettingsSection):
     """Replacements for the preset's numbers."""
 
-    keyword: Annotated[float, Meta(ge=0, le=1)] | None = None
-    semantic: Annotated[float, Meta(ge=0, le=1)] | None = None
-    decay: Annotated[float, Meta(gt=0, le=1)] | None = None  # what remains of a score after a day
+    keyword: Annotated[float, Field(ge=0, le=1)] | None = None
+    semantic: Annotated[float, Field(ge=0, le=1)] | None = None
+    decay: Annotated[float, Field(gt=0, le=1)] | None = None  # what remains of a score after a day
 
 
-class RecallSettings(SettingsSection, frozen=True):
+class RecallSettings(SettingsSection):
     preset: Annotated[
         Literal["default", "seed000", "seed004"],
-        Meta(
+        Field(
             description="`default`: words and meaning alike, words more if one item holds most of a question;"
             " `seed000`: keyword 0.4, semantic 0.6, 5 % less for each day; `seed004`: 0.3, 0.7, two hits at most"
         ),
     ] = "default"
     weights: Annotated[
         RecallWeights,
-        Meta(description="your own numbers in place of the preset's; a semantic weight of 0 searches by words alone"),
+        Field(description="your own numbers in place of the preset's; a semantic weight of 0 searches by words alone"),
     ] = RecallWeights()
     scope_days: Annotated[
-        int, Meta(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first")
+        int,
+        Field(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first"),
     ] = 30
     embeddings: Annotated[
         Literal["auto", "off", "local", "api"],
-        Meta(description="search by meaning: `auto` with the models of the extra `embeddings` if it is installed"),
+        Field(description="search by meaning: `auto` with the models of the extra `embeddings` if it is installed"),
     ] = "auto"
     embeddings_url: Annotated[
-        HttpAddress | None,
-        Meta(
+        Address | None,
+        Field(
             description="an OpenAI-compatible API (`https://…/v1`), used with `RECALL__EMBEDDINGS=api` only; it gets"
             " redacted text only"
         ),
     ] = None
     embeddings_model: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=200)] | None, Meta(description="the model of that API")
+        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
     ] = None

@@ -2,7 +2,7 @@
 
 The first source that has a value wins: command-line flag, environment (`XIAOBAI_…`), `config.toml` in the data
 directory, default. An unknown name or a bad value is an error that names it. Keys and tokens never appear in a message.
-Why msgspec and not pydantic-settings: docs/decisions/015-settings-reader.md.
+What it costs: docs/decisions/015-settings-reader.md.
 """
 
 import base64
@@ -11,19 +11,23 @@ import json
 import os
 import re
 import socket
-import tomllib
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
-from urllib.parse import urlsplit, urlunsplit
+from typing import Annotated, Any, Final, Literal, get_origin
 
-import msgspec
-from msgspec import Meta, field
-from msgspec.structs import replace
-from platformdirs import user_data_path
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from sync.errors import ServiceKeyRefused, SettingsError
+from sync.settings.data_dir import (
+    ENV_PREFIX,
+    default_data_dir,
+    named_data_dir,
+    read_config_file,
+    resolve_flag_path,
+)
 from sync.settings.sections import (
+    Address,
     DailySettings,
     DocumentSettings,
     LoadSettings,
@@ -32,79 +36,86 @@ from sync.settings.sections import (
     RecordSettings,
     RedactionSettings,
     SessionSettings,
+    SettingPath,
     SettingsSection,
     SyncSettings,
 )
-from sync.settings.values import MASKED, HttpAddress, Secret, decode_value, is_relative_path
+from sync.settings.values import decode_key
 
-ENV_PREFIX: Final = "XIAOBAI_"
 NESTING_SEPARATOR: Final = "__"
 ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first one set; never settings
 EMBEDDINGS_KEY_VARIABLE: Final = f"{ENV_PREFIX}EMBEDDINGS_KEY"  # a secret, so it is no setting and in no file
-CONFIG_FILE: Final = "config.toml"
 EVENTS_FOLDER: Final = "memory-data"  # the folder of seed 002 §3
-VALIDATION_MESSAGE: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")  # its message, and the path of the value
+
+Key = Annotated[SecretStr, BeforeValidator(lambda raw: raw if isinstance(raw, SecretStr) else decode_key(raw))]
 
 
-def default_data_dir() -> Path:
-    """The system's folder for application data."""
-    return user_data_path("xiaobai-memory", appauthor=False)
-
-
-class Settings(SettingsSection, frozen=True):
+class Settings(BaseSettings):
     """All settings. `Settings.from_sources()` reads and checks them."""
 
-    memory_file: Annotated[Path, Meta(description="the document")] = field(
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=NESTING_SEPARATOR,
+    )
+
+    memory_file: Annotated[SettingPath, Field(description="the document")] = Field(
         default_factory=lambda: Path.home() / "xiaobai-ai-memory.md"
     )
     data_dir: Annotated[
-        Path,
-        Meta(
+        SettingPath,
+        Field(
             description="database, session, logs and `config.toml`; private (0700). The default depends on the system"
         ),
-    ] = field(default_factory=default_data_dir)
+    ] = Field(default_factory=default_data_dir)
     events_dir: Annotated[
-        Path | None,
-        Meta(
+        SettingPath | None,
+        Field(
             description="the log as JSONL files, in a folder for each profile; `memory-data` in `DATA_DIR` by"
             " default. A new folder is private; an existing one keeps its mode, and `doctor` reports if others"
             " may enter it"
         ),
     ] = None
-    app_db: Annotated[Path | None, Meta(description="the Electron app's own SQLite cache, read when it changes")] = None
+    app_db: Annotated[
+        SettingPath | None, Field(description="the Electron app's own SQLite cache, read when it changes")
+    ] = None
     app_db_write_back: Annotated[
         bool,
-        Meta(
+        Field(
             description="write the memory back into row 1 of that cache, only over what was read last; off, because"
             " the app may rewrite it"
         ),
     ] = False
     supabase_url: Annotated[
-        HttpAddress | None, Meta(description="the Supabase project; without it everything works locally")
+        Address | None, Field(description="the Supabase project; without it everything works locally")
     ] = None
     supabase_key: Annotated[
-        Secret | None, Meta(description="the project's *publishable* key; a service key is refused")
+        Key | None, Field(description="the project's *publishable* key; a service key is refused")
     ] = None
     device_id: Annotated[
-        Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")] | None,
-        Meta(description="what this device is; derived from the hardware by default"),
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")] | None,
+        Field(description="what this device is; derived from the hardware by default"),
     ] = None
     device_name: Annotated[
-        str, Meta(min_length=1, max_length=128, description="what this device is called; the host name by default")
-    ] = field(default_factory=socket.gethostname)
+        str, Field(min_length=1, max_length=128, description="what this device is called; the host name by default")
+    ] = Field(default_factory=socket.gethostname)
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-        Meta(description="of stderr and the rotating log file, for this program's own lines; logs never hold content"),
+        BeforeValidator(lambda raw: raw.upper() if isinstance(raw, str) else raw),
+        Field(description="of stderr and the rotating log file, for this program's own lines; logs never hold content"),
     ] = "INFO"
     token_store: Annotated[
-        Literal["auto", "file"], Meta(description="`auto`: the system's keychain, else a private file")
+        Literal["auto", "file"], Field(description="`auto`: the system's keychain, else a private file")
     ] = "auto"  # noqa: S105 - where tokens are kept, not one of them
     load: LoadSettings = LoadSettings()
     privacy: PrivacySettings = PrivacySettings()
     record: RecordSettings = RecordSettings()
     redaction: RedactionSettings = RedactionSettings()
     sessions: SessionSettings = SessionSettings()
-    daily: DailySettings = field(default_factory=DailySettings)
+    daily: DailySettings = Field(default_factory=DailySettings)
     document: DocumentSettings = DocumentSettings()
     sync: SyncSettings = SyncSettings()
     recall: RecallSettings = RecallSettings()
@@ -112,17 +123,13 @@ class Settings(SettingsSection, frozen=True):
     @classmethod
     def from_sources(cls, **flags: Any) -> "Settings":
         """Read flags, environment and file. Raises SettingsError or ServiceKeyRefused."""
-        flags = {name: value for name, value in flags.items() if value is not None}
-        values = _merge_trees(_read_environment(os.environ, cls), _resolve_flags(flags))
-        values = _merge_trees(_read_config_file(values.get("data_dir")), values)
-        if isinstance(level := values.get("log_level"), str):
-            values["log_level"] = level.upper()
+        _check_variables(os.environ, cls)
         try:
-            settings = msgspec.convert(values, cls, strict=False, dec_hook=decode_value)
-        except msgspec.ValidationError as error:
-            raise _to_settings_error(error, cls) from None  # the cause would show the value, which may be a key
-        if settings.data_dir != default_data_dir() and "home" not in values.get("daily", {}):
-            settings = replace(settings, daily=replace(settings.daily, home=settings.data_dir))
+            settings = cls(**_resolve_flags(flags, cls))
+        except ValidationError as error:
+            raise _to_settings_error(error) from None  # the cause would show the value, which may be a key
+        if settings.data_dir != default_data_dir() and "home" not in settings.daily.model_fields_set:
+            settings = settings.model_copy(update={"daily": DailySettings(home=settings.data_dir)})
         _refuse_service_key(settings.supabase_key)
         _refuse_own_file(settings.memory_file, settings.data_dir)
         if (settings.supabase_url is None) != (settings.supabase_key is None):
@@ -138,6 +145,19 @@ class Settings(SettingsSection, frozen=True):
             )
         return settings
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - named by the library
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - named by the library
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, the environment, and the `config.toml` that belongs to them; no `.env` file."""
+        file = read_config_file(named_data_dir(init_settings().get("data_dir"), os.environ))
+        return init_settings, env_settings, InitSettingsSource(settings_cls, file)
+
     @property
     def jsonl_root(self) -> Path:
         """The folder with one folder of JSONL event files for each profile."""
@@ -146,124 +166,72 @@ class Settings(SettingsSection, frozen=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but probably a mistake, as `status` lists it."""
-        is_odd = self.supabase_key is not None and key_kind(self.supabase_key.reveal()) == "unknown"
+        is_odd = self.supabase_key is not None and key_kind(self.supabase_key.get_secret_value()) == "unknown"
         return ("supabase_key_unknown",) if is_odd else ()
 
     def to_display(self) -> dict[str, Any]:
         """All settings as JSON values, without the key and without user names and passwords in addresses."""
-        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_display_value)
-        return values
-
-
-def _display_value(value: object) -> str:
-    if not isinstance(value, HttpAddress):
-        return str(value)
-    parts = urlsplit(value)
-    credentials, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{MASKED}@{host}")) if credentials else str(value)
+        return self.model_dump(mode="json")
 
 
 # --- where values come from -------------------------------------------------------------------------------------------
 
 
-def _read_environment(environment: Mapping[str, str], model: type[SettingsSection]) -> dict[str, Any]:
-    """The variables' values, nested like the groups. Raises SettingsError."""
-    values: dict[str, Any] = {}
-    for variable in sorted(environment, key=str.upper):  # a whole table comes before the values that change it
-        if not variable.upper().startswith(ENV_PREFIX) or variable.upper() == EMBEDDINGS_KEY_VARIABLE:
+def _resolve_flags(flags: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The flags that were given, with absolute paths."""
+    return {
+        name: resolve_flag_path(value) if _type_of_setting([name], model) is Path else value
+        for name, value in flags.items()
+        if value is not None
+    }
+
+
+def _check_variables(environment: Mapping[str, str], model: type[BaseModel]) -> None:
+    """Refuse variables that name no setting, and lists and tables that are no JSON. Raises SettingsError."""
+    for variable, value in environment.items():
+        name = variable.upper()
+        if not name.startswith(ENV_PREFIX) or name == EMBEDDINGS_KEY_VARIABLE:
             continue
-        path = variable[len(ENV_PREFIX) :].lower().split(NESTING_SEPARATOR)
-        kind = _type_of_setting(path, model)
+        kind = _type_of_setting(name.removeprefix(ENV_PREFIX).lower().split(NESTING_SEPARATOR), model)
         if kind is None:
             raise SettingsError(f"{variable} is not a setting of xiaobai-memory", hint="Correct or unset it.")
-        value: Any = environment[variable]
         if _is_table(kind) or get_origin(kind) is tuple:
-            value = _parse_json(variable, value)
-        for name in reversed(path):
-            value = {name: value}
-        values = _merge_trees(values, value)
-    return values
+            _check_json(variable, value, dict if _is_table(kind) else list)
 
 
-def _resolve_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags as values. A relative path is relative to the shell's folder."""
-    paths = {name for name, value in flags.items() if isinstance(value, str) and is_relative_path(value)}
-    paths &= {field.name for field in msgspec.structs.fields(Settings) if _plain_type(field.type) is Path}
-    return {name: os.path.abspath(value) if name in paths else value for name, value in flags.items()}  # noqa: PTH100 - keeps symlinks
-
-
-def _read_config_file(data_dir: object) -> dict[str, Any]:
-    """The values of `config.toml` in the data directory that flags and environment name."""
-    try:
-        path = Path(str(data_dir or default_data_dir())).expanduser() / CONFIG_FILE
-    except RuntimeError:
-        return {}  # an impossible folder; the check of `data_dir` reports it
-    if "\0" in str(path):
-        return {}
-    try:
-        if path.exists() and not path.is_file():
-            raise SettingsError(f"{path} is no ordinary file")  # reading a pipe would wait for a writer
-        return tomllib.loads(path.read_text("utf-8-sig"))  # editors on Windows may add a byte order mark
-    except FileNotFoundError:
-        return {}
-    except NotADirectoryError:
-        there = next(parent for parent in path.parents if parent.exists())
-        raise SettingsError(
-            f"{ENV_PREFIX}DATA_DIR: {there} is a file, not a folder", hint=f"Set {ENV_PREFIX}DATA_DIR to a folder."
-        ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        problem = error.reason if isinstance(error, UnicodeDecodeError) else error
-        raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
-    except RecursionError:
-        raise SettingsError(f"{path} cannot be read: it is nested too deeply") from None
-
-
-def _merge_trees(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees as one; if both have a value, `above` wins."""
-    merged = dict(below)
-    for name, value in above.items():
-        lower = merged.get(name)
-        merged[name] = _merge_trees(lower, value) if isinstance(lower, dict) and isinstance(value, dict) else value
-    return merged
-
-
-def _type_of_setting(path: list[str], model: type[SettingsSection]) -> Any:
+def _type_of_setting(path: list[str], model: type[BaseModel]) -> Any:
     """The type of a setting without its bounds; None if there is no such setting."""
-    fields = msgspec.structs.fields(model)
-    kind = next((_plain_type(field.type) for field in fields if field.name == path[0]), None)
-    if len(path) == 1 or kind is None:
+    field = model.model_fields.get(path[0])
+    kind: Any = None if field is None else field.annotation
+    if len(path) == 1:
         return kind
     return _type_of_setting(path[1:], kind) if _is_table(kind) else None
-
-
-def _plain_type(kind: Any) -> Any:
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _is_table(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, SettingsSection)
 
 
-def _parse_json(variable: str, text: str) -> Any:
+def _check_json(variable: str, text: str, kind: type) -> None:
     try:
-        return json.loads(text)
-    except ValueError:
-        raise SettingsError(f"{variable} cannot be read: a list or a table is written as JSON") from None
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise SettingsError(f"{variable} cannot be read: a list or a table is written as JSON")
 
 
 # --- what values may be -----------------------------------------------------------------------------------------------
 
 
-def _to_settings_error(error: msgspec.ValidationError, model: type[SettingsSection]) -> SettingsError:
-    """The error under the setting's name, without the value."""
-    parts = VALIDATION_MESSAGE.fullmatch(str(error))
-    problem, place = (parts[1], parts[2] or "") if parts else (str(error), "")
-    path = re.sub(r"\[.*", "", place).split(".") if place else []
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", problem)
-    if unknown:
-        return SettingsError(f"{'.'.join([*path, unknown[1]])} is not a setting of xiaobai-memory")
-    if problem.startswith("Invalid enum value"):  # which shows the value
-        problem = f"must be one of {', '.join(map(str, get_args(_type_of_setting(path, model))))}"
+def _to_settings_error(error: ValidationError) -> SettingsError:
+    """The first error under the setting's name, without the value."""
+    details = error.errors(include_url=False, include_input=False)[0]
+    path = [part for part in details["loc"] if isinstance(part, str)]
+    if details["type"] == "extra_forbidden":
+        return SettingsError(f"{'.'.join(path)} is not a setting of xiaobai-memory")
+    cause = details.get("ctx", {}).get("error")  # what a validator of ours raised
+    problem = str(cause) if cause else re.sub("^(Input|String|Value) should", "must", details["msg"])
     return SettingsError(f"{ENV_PREFIX}{NESTING_SEPARATOR.join(path).upper()} ({'.'.join(path)}): {problem}")
 
 
@@ -276,9 +244,9 @@ def _refuse_own_file(memory_file: Path, data_dir: Path) -> None:
         )
 
 
-def _refuse_service_key(key: Secret | None) -> None:
+def _refuse_service_key(key: SecretStr | None) -> None:
     """Refuse a key that bypasses row-level security: it does not belong on a user's machine."""
-    if key is not None and is_service_key(key.reveal()):
+    if key is not None and is_service_key(key.get_secret_value()):
         raise ServiceKeyRefused(f"{ENV_PREFIX}SUPABASE_KEY holds a service key")
 
 

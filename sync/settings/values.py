@@ -1,9 +1,9 @@
-"""The types of settings that msgspec does not know, and how they are decoded."""
+"""The types of settings that are this program's own, and how they are decoded. Imports no pydantic."""
 
 import os
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MASKED: Final = "**********"
@@ -19,37 +19,8 @@ class HttpAddress(str):
     __slots__ = ()
 
 
-class Secret:
-    """A text that does not appear when it is printed."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def __repr__(self) -> str:
-        return MASKED
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-
-def decode_value(kind: type, raw: Any) -> Any:
-    """Decode the types that msgspec does not know. Raises ValueError."""
-    if kind is Path:
-        return _decode_path(raw)
-    if kind is Secret:
-        return _decode_key(raw)
-    return _decode_address(raw) if kind is HttpAddress else _decode_limit(raw)
-
-
-def _decode_path(raw: Any) -> Path:
+def decode_path(raw: Any) -> Path:
+    """An absolute path. Raises ValueError."""
     if not isinstance(raw, str | Path) or raw == "":  # Path("") is the current folder
         raise ValueError("must be a path" if raw != "" else "must not be empty")
     if "\0" in str(raw) or not _is_utf8(str(raw)):
@@ -66,20 +37,27 @@ def is_relative_path(path: str) -> bool:
     return bool(path) and not Path(path).is_absolute() and not path.startswith("~")
 
 
-def _decode_key(raw: Any) -> Secret:
+def decode_key(raw: Any) -> str:
     key = raw.strip() if isinstance(raw, str) else ""  # it may be copied with its line end
     if not key.isascii() or not key.isprintable() or not key or " " in key:
         raise ValueError("must be one word of ASCII characters")
-    return Secret(key)
+    return key
 
 
-def _decode_address(raw: Any) -> HttpAddress:
+def decode_address(raw: Any) -> HttpAddress:
     if not isinstance(raw, str) or not _is_secure_url(raw):
         raise ValueError("must be https://… (http://… only for this machine)")
     return HttpAddress(raw.rstrip("/"))
 
 
-def _decode_limit(raw: Any) -> KeepLimit:
+def mask_credentials(address: HttpAddress) -> str:
+    """The address without its user name and password."""
+    parts = urlsplit(address)
+    credentials, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{MASKED}@{host}")) if credentials else str(address)
+
+
+def decode_limit(raw: Any) -> KeepLimit:
     try:
         bound = KeepLimit(raw)
     except (TypeError, ValueError):

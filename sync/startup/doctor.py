@@ -39,7 +39,8 @@ from sync.errors import AlreadyRunning, DocumentUntouchable, StorageError, Xiaob
 from sync.log.log import EventLog, user_visible_outbox
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
-from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings, key_kind
+from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
+from sync.settings.settings import Settings, key_kind
 from sync.system.files import read_once, resolve_target
 
 MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # below it the database may soon fail
@@ -288,7 +289,7 @@ def _check_session_store(settings: Settings) -> HealthCheck:
 def _check_api_key(settings: Settings) -> HealthCheck:
     if settings.supabase_key is None:
         return HealthCheck("key", ok=None, found="no Supabase project is set; everything works locally")
-    kind = key_kind(settings.supabase_key.reveal())
+    kind = key_kind(settings.supabase_key.get_secret_value())
     if kind == "publishable":
         return HealthCheck("key", ok=True, found="a publishable key")
     if kind == "anon":

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from sync.app import App, AppMode
 from sync.cloud.contact import parse_contact
 from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, CorruptDatabase
@@ -88,7 +86,7 @@ def trial(seed: int) -> tuple[str, str]:
 
 async def _check_goes_on(home: Home, damage: Callable[[Path, random.Random], None], chance: random.Random) -> None:
     document = DocumentSettings(sharing=chance.choice(["device", "user"]))
-    home.settings = msgspec.structs.replace(home.settings, document=document, recall=RecallSettings(embeddings="off"))
+    home.settings = home.settings.model_copy(update={"document": document, "recall": RecallSettings(embeddings="off")})
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await _use_app(app, range(EXCHANGES))

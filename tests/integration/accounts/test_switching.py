@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-import msgspec
 import pytest
 
 from sync.app import App, AppMode, open_app
@@ -132,7 +131,7 @@ async def test_a_document_that_says_more_than_its_events_is_parked_for_him(
 
 @pytest.mark.parametrize("sharing", ["device", "user"])
 async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine, sharing: Literal["device", "user"]) -> None:
-    machine.settings = msgspec.structs.replace(machine.settings, document=DocumentSettings(sharing=sharing))
+    machine.settings = machine.settings.model_copy(update={"document": DocumentSettings(sharing=sharing)})
     machine.type_below("### 工作习惯", "- 客人打的一行")
     machine.type_below("---", "\n## 客人的标题\n\n- 标题下的一行")
     await machine.log_in()

@@ -5,7 +5,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import pytest
 
 from sync.app import App, AppMode
@@ -47,8 +46,8 @@ TABLES: Final = (
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
-    home.settings = msgspec.structs.replace(
-        home.settings, recall=RecallSettings(embeddings="off"), redaction=RedactionSettings(enabled=False)
+    home.settings = home.settings.model_copy(
+        update={"recall": RecallSettings(embeddings="off"), "redaction": RedactionSettings(enabled=False)}
     )
     return home
 

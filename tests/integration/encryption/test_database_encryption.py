@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from sync.accounts.profiles import Profile, change_installation
@@ -66,7 +65,7 @@ class Home(test_salvage.Home):
 
     def turn(self, encrypts: bool, **more: Any) -> None:
         privacy = PrivacySettings(encrypt_at_rest=encrypts)
-        self.settings: Settings = msgspec.structs.replace(self.settings, privacy=privacy, **more)
+        self.settings: Settings = self.settings.model_copy(update={"privacy": privacy, **more})
 
     @property
     def vault(self) -> DatabaseEncryption:

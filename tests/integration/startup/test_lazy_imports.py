@@ -37,7 +37,7 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
 @pytest.mark.parametrize(
     ("program", "absent"),
     [
-        pytest.param(AT_THE_WIRE, {"sqlalchemy", "pydantic", "watchdog", "tenacity"}, id="at the wire"),
+        pytest.param(AT_THE_WIRE, {"sqlalchemy", "watchdog", "tenacity"}, id="at the wire"),
         pytest.param(
             OPEN,
             {
@@ -49,7 +49,6 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
                 "cryptography",
                 "keyring",
                 "re2",
-                "pydantic",
                 "sqlcipher3",
             },
             id="a guest",

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import SecretStr
+
 from sync.accounts.sidecar_lock import hold_sidecar_lock
 from sync.app import App, AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
@@ -22,7 +24,7 @@ from sync.errors import XiaobaiError
 from sync.runtime.supervision import background_tasks, supervise
 from sync.settings.sections import DailySettings, DocumentSettings, RecallSettings, SyncSettings
 from sync.settings.settings import Settings
-from sync.settings.values import HttpAddress, KeepLimit, Secret
+from sync.settings.values import HttpAddress, KeepLimit
 from tests.simulation.checks.expected_state import ExpectedState
 from tests.simulation.host.device_files import DeviceFiles
 from tests.simulation.host.network import NetworkLine, SimulatedCloud, SimulatedServer
@@ -105,7 +107,7 @@ class SimulatedDevice(DeviceFiles):
             token_store="file",
             # unused: the cloud is passed in; retention waits for a cloud that is set
             supabase_url=HttpAddress("https://simulated.example"),
-            supabase_key=Secret("simulated"),
+            supabase_key=SecretStr("simulated"),
             daily=DailySettings(home=self.folder / "home"),
             recall=RecallSettings(embeddings="off"),  # models run in a process of their own
             # keep_days: clocks jump by years here, and folded words could not be searched

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from sync.accounts.profiles import Profile, create_profile_folder, open_installation
@@ -277,7 +276,7 @@ async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home
 
 async def test_what_recall_finds_is_found_again(home: Home) -> None:
     """The index's offset is salvaged, the index is not: it is rebuilt."""
-    home.settings = msgspec.structs.replace(home.settings, recall=RecallSettings(embeddings="off"))
+    home.settings = home.settings.model_copy(update={"recall": RecallSettings(embeddings="off")})
     async with home.app(AppMode.HELPER) as app:
         await app.log.append([draft("国庆节去黄山爬山")])
         assert len((await app.recall().search(SearchRequest("爬山"))).hits) == 1

@@ -5,7 +5,6 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from sync.app import App, AppMode
@@ -33,7 +32,7 @@ TYPED = "- 我的手机是 13800138000"
 def home(tmp_path: Path, request: pytest.FixtureRequest) -> Home:
     home = Home(tmp_path)
     sharing = DocumentSettings(sharing=request.param)
-    home.settings = msgspec.structs.replace(home.settings, document=sharing)
+    home.settings = home.settings.model_copy(update={"document": sharing})
     return home
 
 

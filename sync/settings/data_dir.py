@@ -1,0 +1,70 @@
+"""The data directory and the `config.toml` in it. Imports no pydantic: a command beside a sidecar needs no more."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from platformdirs import user_data_path
+
+from sync.errors import SettingsError
+from sync.settings.values import decode_path, is_relative_path
+
+ENV_PREFIX: Final = "XIAOBAI_"
+CONFIG_FILE: Final = "config.toml"
+DATA_DIR_VARIABLE: Final = f"{ENV_PREFIX}DATA_DIR"
+
+
+def default_data_dir() -> Path:
+    """The system's folder for application data."""
+    return user_data_path("xiaobai-memory", appauthor=False)
+
+
+def find_data_dir(flag: object, environment: Mapping[str, str]) -> Path:
+    """`Settings.data_dir` without reading the other settings; None: no flag. Raises SettingsError."""
+    named = named_data_dir(None if flag is None else resolve_flag_path(flag), environment)
+    if named is None:
+        named = read_config_file(None).get("data_dir", default_data_dir())
+    try:
+        return decode_path(named)
+    except ValueError as error:
+        raise SettingsError(f"{DATA_DIR_VARIABLE} (data_dir): {error}") from None
+
+
+def named_data_dir(flag: object, environment: Mapping[str, str]) -> object:
+    """What the flag or else the environment names; None if neither does."""
+    if flag is not None:
+        return flag
+    return next((value for name, value in environment.items() if name.upper() == DATA_DIR_VARIABLE), None)
+
+
+def resolve_flag_path(value: Any) -> Any:
+    """A flag's value; a relative path is relative to the shell's folder."""
+    return os.path.abspath(value) if isinstance(value, str) and is_relative_path(value) else value  # noqa: PTH100 - keeps symlinks
+
+
+def read_config_file(data_dir: object) -> dict[str, Any]:
+    """The values of `config.toml` in this data directory; None: the default one. Raises SettingsError."""
+    try:
+        path = Path(str(data_dir or default_data_dir())).expanduser() / CONFIG_FILE
+    except RuntimeError:
+        return {}  # an impossible folder; the check of `data_dir` reports it
+    if "\0" in str(path):
+        return {}
+    try:
+        if path.exists() and not path.is_file():
+            raise SettingsError(f"{path} is no ordinary file")  # reading a pipe would wait for a writer
+        return tomllib.loads(path.read_text("utf-8-sig"))  # editors on Windows may add a byte order mark
+    except FileNotFoundError:
+        return {}
+    except NotADirectoryError:
+        there = next(parent for parent in path.parents if parent.exists())
+        raise SettingsError(
+            f"{ENV_PREFIX}DATA_DIR: {there} is a file, not a folder", hint=f"Set {ENV_PREFIX}DATA_DIR to a folder."
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problem = error.reason if isinstance(error, UnicodeDecodeError) else error
+        raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
+    except RecursionError:
+        raise SettingsError(f"{path} cannot be read: it is nested too deeply") from None
