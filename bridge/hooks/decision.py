@@ -29,7 +29,7 @@ class HookRequests(NamedTuple):
 def requests_for(event: HookEvent) -> HookRequests:
     """What to ask for an event. An interrupt by the user is no error, and nothing is learned from it."""
     if event.kind == "session_start":
-        return HookRequests(session=_without_none(project=event.project))
+        return HookRequests(session={"projectPath": event.project} if event.project else None)
     if event.interrupted or not event.tool:
         return HookRequests()
     call = _without_none(

@@ -40,7 +40,10 @@ def test_an_interrupt_by_the_user_teaches_nothing() -> None:
 
 
 def test_a_session_start_asks_for_the_notes_of_the_project() -> None:
-    assert requests_for(HookEvent("claude", "SessionStart", "session_start", "s", "/p")).session == {"project": "/p"}
+    assert requests_for(HookEvent("claude", "SessionStart", "session_start", "s", "/p")).session == {
+        "projectPath": "/p"
+    }
+    assert requests_for(HookEvent("claude", "SessionStart", "session_start", "s")) == (None, None, None)
 
 
 def test_long_texts_are_cut_and_what_cannot_be_stored_is_replaced() -> None:

@@ -125,7 +125,7 @@ def test_a_session_start_shows_the_notes_in_a_fence(data: Path) -> None:
     }
     with endpoint(data, {"notes/session": {"text": "接口统一返回 ApiResponse"}}) as asked:
         shown = hook(data, start)
-    assert asked == [("notes/session", {"project": "/p"})]
+    assert asked == [("notes/session", {"projectPath": "/p"})]
     assert shown is not None
     assert set(shown) == {"additional_context"}
     assert "接口统一返回 ApiResponse" in shown["additional_context"]
