@@ -418,6 +418,46 @@ export interface NextJson {
   types: Array<StepJson>;
 }
 
+export interface NoteJson {
+  audience: string;
+  file: string;
+  id: string;
+  kind: string;
+  oneLiner: string;
+  shared: boolean;
+  status: string;
+  strength: string;
+  supersedes: string;
+  text?: string;
+  title: string;
+  whenToLoad: Array<string>;
+}
+
+export interface NoteListJson {
+  notes: Array<NoteJson>;
+  notices: Array<string>;
+}
+
+export interface NoteOutcomeJson {
+  action: string;
+  file: string;
+  layer: string;
+  needsConfirmation?: QuestionJson;
+  noteId: string;
+  reason: string;
+  scoredBy: 'caller' | 'heuristic' | null;
+  scores: Record<string, unknown> | null;
+  status: 'cancelled' | 'compared' | 'deleted' | 'known' | 'needsConfirmation' | 'notWritten' | 'vetoed' | 'written';
+}
+
+export interface NoteRatesJson {
+  correctionAfterInjection: number | null;
+  drift: Array<string>;
+  duplicateCreation: number | null;
+  fragmentation: number | null;
+  mergeConversion: number | null;
+}
+
 export interface OmissionJson {
   count: number;
   section: string;
@@ -474,6 +514,19 @@ export interface QuarantineJson {
   released: Array<string>;
 }
 
+export interface QuestionJson {
+  action: string;
+  askedAt: string;
+  diff: string;
+  noteId: string;
+  options: Record<string, unknown>;
+  questionId: string;
+}
+
+export interface QuestionsJson {
+  questions: Array<QuestionJson>;
+}
+
 export interface RebuiltJson {
   events: number;
   files: number;
@@ -515,6 +568,20 @@ export interface RefusedLineJson {
   problem: string;
 }
 
+export interface RememberedJson {
+  hint: string;
+  notices: Array<string>;
+  outcomes: Array<NoteOutcomeJson>;
+}
+
+export interface ReminderJson {
+  file: string;
+  id: string;
+  reminder: string;
+  score: number;
+  title: string;
+}
+
 export interface ReportJson {
   format: 'html' | 'markdown';
   sourceWatermark: number;
@@ -546,6 +613,12 @@ export interface RetentionJson {
   totalEvents: number;
 }
 
+export interface RetrievedJson {
+  hint: string;
+  notes: Array<ReminderJson>;
+  semantic: boolean;
+}
+
 export interface RoundJson {
   pulled: number;
   pushed: number;
@@ -572,8 +645,19 @@ export interface SessionMetaJson {
   session: Record<string, unknown>;
 }
 
+export interface SessionNotesJson {
+  notes: Array<NoteJson>;
+  text: string;
+}
+
 export interface SessionsJson {
   sessions: Array<Record<string, unknown>>;
+}
+
+export interface SniffedJson {
+  covered: boolean;
+  note: ReminderJson | null;
+  notes: Array<ReminderJson>;
 }
 
 export interface StatusJson {
@@ -1292,6 +1376,117 @@ export interface Methods {
       /** default false */ apply?: boolean;
     };
     result: RescanJson;
+  };
+  /** Keep the user's judgements as notes of a project, or ask first. */
+  'notes/remember': {
+    params: {
+      projectPath: string;
+      /** default [] */ payloads?: unknown;
+      sessionId?: string | null;
+      /** default "zh" */ language?: 'en' | 'zh';
+    };
+    result: RememberedJson;
+  };
+  /** Keep judgements extracted from a conversation as notes, or ask first. */
+  'notes/extract': {
+    params: {
+      projectPath: string;
+      /** default [] */ payloads?: unknown;
+      sessionId?: string | null;
+      /** default "zh" */ language?: 'en' | 'zh';
+    };
+    result: RememberedJson;
+  };
+  /** Create a project's folder of notes; keep confirmed drafts. */
+  'notes/init': {
+    params: {
+      projectPath: string;
+      /** default [] */ payloads?: unknown;
+      sessionId?: string | null;
+      /** default "zh" */ language?: 'en' | 'zh';
+    };
+    result: RememberedJson;
+  };
+  /** Answer a question about a note. */
+  'notes/answer': {
+    params: {
+      projectPath: string;
+      questionId: string;
+      option: 'a' | 'b' | 'c' | 'd';
+    };
+    result: NoteOutcomeJson;
+  };
+  /** The questions that wait for an answer. */
+  'notes/questions': {
+    params: {
+      projectPath: string;
+    };
+    result: QuestionsJson;
+  };
+  /** At most two notes for a message; none without a match. */
+  'notes/retrieve': {
+    params: {
+      projectPath: string;
+      message: string;
+    };
+    result: RetrievedJson;
+  };
+  /** Whether a note already decides a point. */
+  'notes/sniff': {
+    params: {
+      projectPath: string;
+      decisionPoint: string;
+      /** default [] */ options?: Array<string>;
+    };
+    result: SniffedJson;
+  };
+  /** The notes of a project, shared ones included. */
+  'notes/list': {
+    params: {
+      projectPath: string;
+      status?: 'active' | 'archive' | 'local' | null;
+    };
+    result: NoteListJson;
+  };
+  /** One note with its text. */
+  'notes/show': {
+    params: {
+      projectPath: string;
+      id: string;
+    };
+    result: NoteListJson;
+  };
+  /** Change the status of a note. */
+  'notes/archive': {
+    params: {
+      projectPath: string;
+      id: string;
+      /** default "archive" */ status?: 'active' | 'archive' | 'local';
+    };
+    result: NoteOutcomeJson;
+  };
+  /** Ask whether a note is to be deleted. */
+  'notes/delete': {
+    params: {
+      projectPath: string;
+      id: string;
+    };
+    result: NoteOutcomeJson;
+  };
+  /** The convention and the notes marked to load, for a session's start. */
+  'notes/session': {
+    params: {
+      projectPath: string;
+      language?: 'en' | 'zh' | null;
+    };
+    result: SessionNotesJson;
+  };
+  /** The four rates of notes, and where INDEX.md differs from them. */
+  'notes/doctor': {
+    params: {
+      projectPath: string;
+    };
+    result: NoteRatesJson;
   };
   /** Looks at everything a person can break; changes nothing. */
   'doctor': {

@@ -113,11 +113,13 @@ class App:
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
+    notes: Callable[[], services.NotesAccess] = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
+        self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall)
         self.erasure = ErasureService(
             log=self.log,
             draft_builder=self.draft_builder,

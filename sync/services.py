@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
     from sync.lessons.service import LessonService
+    from sync.notes.queries import NoteQueries
+    from sync.notes.service import NotesService
     from sync.recall.search import RecallService
     from sync.recall.semantic.embedder import Embedder
     from sync.recall.semantic.vector_reader import VectorReader
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API key's entry in the keychain
 MODEL_LOAD_TIMEOUT: Final = 20.0  # seconds that an answer waits for models which load for it alone, commonly one
 START_DELAY: Final = 0.5  # seconds after a start in which nothing else is loaded
+NOTES_BY_MEANING: Final = 5  # notes of a project that governance and retrieval compare by meaning
 LATE_START_DELAY: Final = 5.0  # seconds until what can wait begins: followers come level first
 
 _log = logging.getLogger(__name__)
@@ -209,6 +213,55 @@ def daily_jobs(daily_service: "Callable[[], DailyService]") -> list[Coroutine[No
         await daily_service().worker.run_page_sync()
 
     return [supervise("daily sessions", sessions), supervise("daily pages", pages)]
+
+
+@dataclass(frozen=True, slots=True)
+class NotesAccess:
+    """The notes of a profile's projects: what writes them, and what reads them."""
+
+    service: "NotesService"
+    queries: "NoteQueries"
+
+
+def notes(
+    events: EventLog,
+    intake: DraftBuilder,
+    clock: Clock,
+    settings: Settings,
+    recall_service: "Callable[[], RecallService]",
+) -> Callable[[], NotesAccess]:
+    """Curated notes of projects."""
+
+    async def scores(project: str, text: str) -> Mapping[str, float] | None:
+        """How near the notes of a project are by meaning, by id; None without models."""
+        if not recall_service().semantic_index.is_enabled:
+            return None
+        from sync.log.model import project_id_for  # noqa: PLC0415 - at its first use
+        from sync.recall.model import SearchRequest  # noqa: PLC0415
+        from sync.recall.ranking.fusion import PRESETS  # noqa: PLC0415
+
+        request = SearchRequest(
+            text, limit=NOTES_BY_MEANING, project_id=project_id_for(project), kinds=("note",), preset=PRESETS["default"]
+        )
+        result = await recall_service().search(request)
+        if result.semantic not in {"used", "partial"}:
+            return None
+        return {(hit.item.entry_id or "").rpartition("/")[2]: hit.parts.semantic or 0.0 for hit in result.hits}
+
+    async def nearest_ids(project: str, text: str) -> list[str]:
+        found = await scores(project, text) or {}
+        return sorted(found, key=lambda note_id: -found[note_id])
+
+    @cache
+    def opened() -> NotesAccess:
+        from sync.notes.queries import NoteQueries  # noqa: PLC0415
+        from sync.notes.service import NotesService  # noqa: PLC0415 - at its first use
+        from sync.notes.workspace import NoteWorkspace  # noqa: PLC0415
+
+        workspace = NoteWorkspace(events, intake, clock, settings.data_dir)
+        return NotesAccess(NotesService(workspace, nearest_ids), NoteQueries(workspace, scores))
+
+    return opened
 
 
 def archive(

@@ -55,6 +55,16 @@ LESSON_REMOVED: Final = "lesson_removed"
 LESSON_COUNTED: Final = "lesson_counted"
 LESSON_OBSERVED: Final = "lesson_observed"
 
+# Notes. The files of the project hold the notes; these events are their audit, and what recall searches.
+MEMORY_NOTE_CREATED: Final = "memory_note_created"
+MEMORY_NOTE_UPDATED: Final = "memory_note_updated"
+MEMORY_NOTE_DELETED: Final = "memory_note_deleted"
+MEMORY_INDEX_UPDATED: Final = "memory_index_updated"
+MEMORY_RETRIEVE_PERFORMED: Final = "memory.retrieve.performed"
+MEMORY_QUESTION_ASKED: Final = "memory_question_asked"
+MEMORY_QUESTION_ANSWERED: Final = "memory_question_answered"
+MEMORY_QUESTION_EXPIRED: Final = "memory_question_expired"
+
 SESSION_END_TYPES: Final = (SESSION_FINALIZED, SESSION_ENDED)
 SESSION_EVENT_TYPES: Final = (SESSION_STARTED, *SESSION_END_TYPES, SESSION_META)  # about a session as a whole
 TYPES_WITH_TAGS: Final = (MEMORY_FACT, *SESSION_EVENT_TYPES)
@@ -76,6 +86,15 @@ RECORD_CHANGE_TYPES: Final = (
     SESSION_MARKED,
     SESSION_SKIPPED,
     DAILY_UNDONE,
+)
+NOTE_EVENT_TYPES: Final = (
+    MEMORY_NOTE_CREATED,
+    MEMORY_NOTE_UPDATED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_RETRIEVE_PERFORMED,
+    MEMORY_QUESTION_ASKED,
+    MEMORY_QUESTION_ANSWERED,
+    MEMORY_QUESTION_EXPIRED,
 )
 ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
@@ -371,6 +390,34 @@ _LESSON_TYPES: Final = (
     ),
 )
 
+_NOTE_FIELDS: Final = ("note_id", "file", "sha256", "title", "status", "shared", "text", "by", "duplicate_of?")
+_QUESTION_FIELDS: Final = (
+    *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
+)
+
+
+def _of_notes(name: str, meaning: str, payload: tuple[str, ...], emitter: str, *read_by: str) -> EventType:
+    return EventType(name, meaning, payload, (f"notes.{emitter}",), read_by, is_device_only=True)
+
+
+_NOTE_READERS: Final = ("notes", "recall", "erasure")
+_NOTE_TYPES: Final = (
+    _of_notes(
+        MEMORY_NOTE_CREATED,
+        "A note was created, or read first in a project.",
+        _NOTE_FIELDS,
+        "workspace",
+        *_NOTE_READERS,
+    ),
+    _of_notes(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, "workspace", *_NOTE_READERS),
+    _of_notes(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), "workspace", "notes", "recall"),
+    _of_notes(MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), "workspace"),
+    _of_notes(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "queries", "notes"),
+    _of_notes(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, "service", "notes", "erasure"),
+    _of_notes(MEMORY_QUESTION_ANSWERED, "A question was answered.", ("question_id", "option"), "service", "notes"),
+    _of_notes(MEMORY_QUESTION_EXPIRED, "A question was not answered in time.", ("question_id",), "service", "notes"),
+)
+
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Sessions": _SESSION_TYPES,
     "Document": _DOCUMENT_TYPES,
@@ -378,6 +425,7 @@ CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Erasure and redaction": _RETRACTING,
     "Devices": _DEVICE_TYPES,
     "Lessons": _LESSON_TYPES,
+    "Notes": _NOTE_TYPES,
 }
 EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
 

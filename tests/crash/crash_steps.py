@@ -61,6 +61,10 @@ STEPS: Final[dict[str, str]] = {
     "append to the event files": "sync.jsonl.event_file:_write_at",
     "put a built file": "sync.jsonl.event_file:EventFile.install_built",
     "small file": "sync.jsonl.event_file:write_private",
+    # notes of a project
+    "put a note": "sync.notes.folder:compare_and_swap",
+    "take a note away": "sync.notes.folder:remove_unchanged",
+    "record a note": "sync.notes.workspace:NoteWorkspace.record",
     # the first start, and that of a newer program
     "installation": "sync.accounts.profiles:_write_installation",
     "migrate": "sync.db.engine:migrate",

@@ -27,6 +27,14 @@ from sync.log.event_types import (
     LESSON_OBSERVED,
     LESSON_REMOVED,
     MEMORY_FACT,
+    MEMORY_INDEX_UPDATED,
+    MEMORY_NOTE_CREATED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_NOTE_UPDATED,
+    MEMORY_QUESTION_ANSWERED,
+    MEMORY_QUESTION_ASKED,
+    MEMORY_QUESTION_EXPIRED,
+    MEMORY_RETRIEVE_PERFORMED,
     MESSAGE,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
@@ -54,8 +62,11 @@ _LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ 
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
-LOCAL_KINDS: Final = frozenset({"lesson", "pattern"})  # their texts are sent to no server, not even for embeddings
+LOCAL_KINDS: Final = frozenset(
+    {"lesson", "pattern", "note"}
+)  # their texts are sent to no server, not even for embeddings
 _UNINDEXED_FIELDS: Final = frozenset({"id", "timestamp", "last_occurred", "tags"})
+NOTE: Final = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +187,18 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield from _texts_in(inner)
 
 
+def _note(event: Event) -> Iterator[IndexChange]:
+    """A note after a change; it replaces the former item. An archived or deleted note has none."""
+    payload, note_id = event.payload, event.payload.get("note_id")
+    if not isinstance(note_id, str):
+        return
+    entry_id = f"{event.project_id}/{note_id}"  # an id is unique in its project only
+    if event.type == MEMORY_NOTE_DELETED or payload.get("status") == "archive":
+        yield RemovedItem(entry_id)
+        return
+    yield Item(NOTE, _text_of(payload.get("text")), entry_id=entry_id)
+
+
 def _content_of(kind: str) -> Callable[[Event], Iterator[IndexChange]]:
     def read(event: Event) -> Iterator[IndexChange]:
         payload = event.payload
@@ -210,7 +233,15 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     LESSON_LEARNED: _lesson,
     LESSON_EDITED: _lesson,
     LESSON_REMOVED: _lesson,
+    MEMORY_NOTE_CREATED: _note,
+    MEMORY_NOTE_UPDATED: _note,
+    MEMORY_NOTE_DELETED: _note,
     # These have no text of their own.
+    MEMORY_INDEX_UPDATED: _no_items,
+    MEMORY_RETRIEVE_PERFORMED: _no_items,
+    MEMORY_QUESTION_ASKED: _no_items,
+    MEMORY_QUESTION_ANSWERED: _no_items,
+    MEMORY_QUESTION_EXPIRED: _no_items,
     ENTRY_MOVED: _no_items,
     SECTION_ADDED: _no_items,
     SECTION_REMOVED: _no_items,

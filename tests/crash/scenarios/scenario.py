@@ -52,6 +52,13 @@ SCENARIOS: Final = (
         _unique(SAYING, WRITING),
     ),
     Scenario(
+        "notes",
+        without_cloud.prepare_project,
+        without_cloud.write_notes,
+        without_cloud.check_notes,
+        _unique(STARTING, ("insert", "temporary file", "put a note", "take a note away", "record a note")),
+    ),
+    Scenario(
         "hand edits",
         without_cloud.prepare_some_memory,
         without_cloud.manual_edits,

@@ -1,0 +1,158 @@
+"""The audit of notes in the log: what events say of notes, which questions are pending, and the four rates. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sync.log.event_types import (
+    MEMORY_NOTE_CREATED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_NOTE_UPDATED,
+    MEMORY_QUESTION_ANSWERED,
+    MEMORY_QUESTION_ASKED,
+    MEMORY_QUESTION_EXPIRED,
+    MEMORY_RETRIEVE_PERFORMED,
+)
+from sync.log.model import Event
+from sync.notes.model import Action, NoteFile
+
+QUESTION_DAYS: Final = 30
+EVENT_TEXT_CHARS: Final = 12_000  # of a note's text in an event; a longer file is searched by its beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the user. `payload` is what governance asked about; None for a deletion."""
+
+    question_id: str
+    action: Action
+    asked_at: str
+    note_id: str  # the note that a merge, replacement or deletion changes; empty for a new one
+    note_sha256: str
+    new_note_id: str
+    layer: str = ""
+    payload: Mapping[str, Any] | None = None
+    session: str = ""
+
+
+@dataclass(slots=True)
+class AuditState:
+    """What the log knows of a project's notes. `known`: the SHA-256 of each note as it was recorded last."""
+
+    known: dict[str, str] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    proposed_merges: int = 0
+    confirmed_merges: int = 0
+    created: int = 0
+    created_as_duplicate: int = 0
+    retrieved: set[str] = field(default_factory=set)
+    corrected: set[str] = field(default_factory=set)
+    position: int = 0
+
+    def apply(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.position = max(self.position, event.position)
+            if event.payload:
+                self._apply_one(event)
+
+    def pending(self, now: datetime) -> list[Question]:
+        return [question for question in self.questions.values() if not is_expired(question, now)]
+
+    def expired(self, now: datetime) -> list[Question]:
+        return [question for question in self.questions.values() if is_expired(question, now)]
+
+    def _apply_one(self, event: Event) -> None:
+        payload, note_id = event.payload, str(event.payload.get("note_id", ""))
+        if event.type in {MEMORY_NOTE_CREATED, MEMORY_NOTE_UPDATED}:
+            self.known[note_id] = str(payload.get("sha256", ""))
+            self._count_change(event, note_id)
+        elif event.type == MEMORY_NOTE_DELETED:
+            self.known.pop(note_id, None)
+            self._count_change(event, note_id)
+        elif event.type == MEMORY_RETRIEVE_PERFORMED:
+            self.retrieved |= {str(name) for name in payload.get("adopted", ())}
+        elif event.type == MEMORY_QUESTION_ASKED:
+            question = question_of(event)
+            if question is not None and question.question_id not in self.closed:
+                self.questions[question.question_id] = question
+                self.proposed_merges += question.action is Action.MERGE
+        elif event.type in {MEMORY_QUESTION_ANSWERED, MEMORY_QUESTION_EXPIRED}:
+            question_id = str(payload.get("question_id", ""))
+            self.closed.add(question_id)
+            asked = self.questions.pop(question_id, None)
+            is_confirmed = asked is not None and payload.get("option") == "a"
+            self.confirmed_merges += is_confirmed and asked is not None and asked.action is Action.MERGE
+
+    def _count_change(self, event: Event, note_id: str) -> None:
+        if event.type == MEMORY_NOTE_CREATED and not event.payload.get("shared"):
+            self.created += 1
+            self.created_as_duplicate += bool(event.payload.get("duplicate_of"))
+        elif note_id in self.retrieved and event.type != MEMORY_NOTE_CREATED:
+            self.corrected.add(note_id)
+
+    def rates(self, fragmented: int, active: int) -> dict[str, float | None]:
+        """The four rates; None if there is nothing to compare."""
+        return {
+            "duplicateCreation": _rate(self.created_as_duplicate, self.created),
+            "mergeConversion": _rate(self.confirmed_merges, self.proposed_merges),
+            "fragmentation": _rate(fragmented, active),
+            "correctionAfterInjection": _rate(len(self.corrected & self.retrieved), len(self.retrieved)),
+        }
+
+
+def is_expired(question: Question, now: datetime) -> bool:
+    return datetime.fromisoformat(question.asked_at) + timedelta(days=QUESTION_DAYS) <= now
+
+
+def question_to_payload(question: Question) -> dict[str, Any]:
+    return {
+        "question_id": question.question_id,
+        "action": str(question.action),
+        "asked_at": question.asked_at,
+        "note_id": question.note_id,
+        "note_sha256": question.note_sha256,
+        "new_note_id": question.new_note_id,
+        "layer": question.layer,
+        "payload": None if question.payload is None else dict(question.payload),
+        "session": question.session,
+    }
+
+
+def question_of(event: Event) -> Question | None:
+    """The question of an event; None if another program wrote something else."""
+    payload = event.payload
+    try:
+        return Question(
+            question_id=str(payload["question_id"]),
+            action=Action(payload["action"]),
+            asked_at=str(payload["asked_at"]),
+            note_id=str(payload["note_id"]),
+            note_sha256=str(payload["note_sha256"]),
+            new_note_id=str(payload["new_note_id"]),
+            layer=str(payload["layer"]),
+            payload=payload["payload"],
+            session=str(payload["session"]),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def note_payload(file: NoteFile, **more: Any) -> dict[str, Any]:
+    """What an event says of a note: enough to search it and to notice a later edit."""
+    note = file.note
+    return {
+        "note_id": file.note_id,
+        "file": file.file,
+        "sha256": file.sha256,
+        "title": note.title,
+        "status": note.status,
+        "shared": file.is_shared,
+        "text": note.searchable[:EVENT_TEXT_CHARS],
+        **more,
+    }
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return None if whole == 0 else round(part / whole, 4)

@@ -1,0 +1,120 @@
+"""The use cases that read notes: list, show, retrieve, sniff, the start of a session, the rates and the drift check."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync.log.event_types import MEMORY_RETRIEVE_PERFORMED
+from sync.notes import governance, ranking, texts
+from sync.notes.folder import NoteFolder, repaired_index
+from sync.notes.model import ARCHIVE, NoteFile, Payload
+from sync.notes.note_draft import is_chinese
+from sync.notes.ranking import RankedNote
+from sync.notes.service import own_note
+from sync.notes.workspace import NoteWorkspace
+
+SemanticScores = Callable[[str, str], Awaitable[Mapping[str, float] | None]]  # project and text to scores by note id
+FENCE_BYTES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NoteList:
+    notes: tuple[NoteFile, ...]
+    base: str
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """Notes for a message. `covered`: the note that already decides a decision point."""
+
+    notes: tuple[RankedNote, ...]
+    base: str
+    is_empty: bool  # the project has no notes
+    covered: RankedNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNotes:
+    text: str
+    notes: tuple[NoteFile, ...]
+    base: str
+
+
+class NoteQueries:
+    """One profile's reading of notes."""
+
+    def __init__(self, workspace: NoteWorkspace, semantic_scores: SemanticScores) -> None:
+        self._workspace = workspace
+        self._semantic_scores = semantic_scores
+
+    async def list_notes(self, project: str, *, status: str | None = None) -> NoteList:
+        async with self._workspace.open(project) as opened:
+            chosen = [file for file in opened.notes.values() if status in {None, file.note.status}]
+            return NoteList(tuple(chosen), opened.folder.base, tuple(opened.notices))
+
+    async def show(self, project: str, note_id: str) -> NoteList:
+        """One note. Raises InvalidInput if there is none."""
+        async with self._workspace.open(project) as opened:
+            file = opened.notes.get(note_id) or own_note(opened, note_id)
+            return NoteList((file,), opened.folder.base, tuple(opened.notices))
+
+    async def retrieve(self, project: str, message: str) -> Retrieved:
+        """At most two notes for a message; none without a match."""
+        return await self._search(project, message, None)
+
+    async def sniff(self, project: str, decision_point: str, options: Sequence[str]) -> Retrieved:
+        """Whether a note covers a decision point, so that the user need not be asked."""
+        return await self._search(project, decision_point, options)
+
+    async def session(self, project: str, *, chinese: bool | None = None) -> SessionNotes:
+        """The convention and the notes marked to load, for a session's start. It writes nothing."""
+        folder = NoteFolder(project)
+        content = await asyncio.to_thread(folder.read)
+        loaded = [file for file in content.notes.values() if texts.is_loaded_at_start(file)]
+        if chinese is None:
+            chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)
+        fence = self._workspace.clock.random_bytes(FENCE_BYTES).hex()
+        text, given = texts.session_text(loaded, folder.base, fence, chinese=chinese)
+        return SessionNotes(text, tuple(given), folder.base)
+
+    async def rates(self, project: str) -> dict[str, float | None]:
+        """The four rates of seed 004."""
+        opened = await self._workspace.look(project)
+        active = [file for file in opened.notes.values() if file.note.status != ARCHIVE]
+        return opened.audit.rates(_fragmented(active), len(active))
+
+    async def drift(self, project: str) -> list[str]:
+        """What differs between INDEX.md and the notes; changes nothing."""
+        folder = NoteFolder(project)
+        content = await asyncio.to_thread(folder.read)
+        if content.index is None and content.index_bytes is None and not content.notes:
+            return []
+        return [*content.warnings, *repaired_index(content)[1]]
+
+    async def _search(self, project: str, text: str, options: Sequence[str] | None) -> Retrieved:
+        async with self._workspace.open(project) as opened:
+            files, base = list(opened.notes.values()), opened.folder.base
+        if not files or not ranking.is_searchable(text):
+            return Retrieved((), base, not files)
+        found = ranking.rank(text, files, await self._semantic_scores(project, text))
+        covered = None if options is None else ranking.covering(text, options, found)
+        adopted = [one.file.note_id for one in found]
+        await self._workspace.record(
+            project, (MEMORY_RETRIEVE_PERFORMED, {"adopted": adopted, "sniffed": options is not None})
+        )
+        return Retrieved(tuple(found), base, is_empty=False, covered=covered)
+
+
+def _fragmented(files: Sequence[NoteFile]) -> int:
+    """How many notes say the same as another one."""
+    found = set[str]()
+    for at, file in enumerate(files):
+        decision = file.note.decision_field("Decision") or file.note.one_liner
+        scene = next(iter(file.note.when_to_load), file.note.title)
+        payload = Payload(scene, (decision,), decision, "auto", "low")
+        for other in files[at + 1 :]:
+            if governance.relation(payload, other) is governance.Relation.SAME:
+                found |= {file.note_id, other.note_id}
+    return len(found)

@@ -1,0 +1,101 @@
+"""Rank notes for a message: 0.7 meaning and 0.3 words, at most two, or none. Pure.
+
+Words decide whether a note is relevant, because something is always nearest by meaning; meaning decides the order, and
+lets a note pass with less of the words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync.notes.model import ARCHIVE, LOCAL, NoteFile
+from sync.recall.ranking.bm25 import term_weights
+from sync.recall.text.tokenizer import content_terms, index_terms
+
+SEMANTIC_WEIGHT: Final = 0.7
+KEYWORD_WEIGHT: Final = 0.3
+MAX_RETRIEVED: Final = 2
+MIN_COVER: Final = 0.34  # of the message's weight, without meaning
+MIN_COVER_WITH_MEANING: Final = 0.15  # if the note is near by meaning
+MIN_MEANING: Final = 0.8  # of the best item's semantic score
+COVERED: Final = 0.5  # of a decision point's weight, which a note's scene and decision hold
+HEADLINE_FACTOR: Final = 1.5  # of terms in Title and When to load
+LOCAL_FACTOR: Final = 0.8
+
+# Words of requests in general: they are in every message and say nothing of its subject.
+_GENERIC: Final = frozenset(
+    "帮我 写 写一 一个 添加 继续 工作 处理 问题 怎么 看看 help write add continue work handle".split()
+)
+_SOCIAL: Final = frozenset(
+    "你好 您好 谢谢 感谢 好的 辛苦 再见 早上好 晚安 hello hi thanks thank you ok okay bye great".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedNote:
+    """A note with its scores, 0 to 1; `semantic` is None if only words were compared."""
+
+    file: NoteFile
+    score: float
+    keyword: float
+    semantic: float | None
+
+
+def query_terms(text: str) -> dict[str, float]:
+    """The terms of a message with their weights, without words of requests in general."""
+    terms = term_weights(content_terms(text))
+    return {term: weight for term, weight in terms.items() if term not in _GENERIC}
+
+
+def is_searchable(text: str) -> bool:
+    """Whether a message has a subject: not a greeting, and not empty."""
+    plain = "".join(character if character.isalnum() else " " for character in text.casefold()).split()
+    return bool(plain) and not all(word in _SOCIAL for word in plain) and bool(query_terms(text))
+
+
+def rank(text: str, files: Iterable[NoteFile], meaning: Mapping[str, float] | None = None) -> list[RankedNote]:
+    """The relevant notes, best first, at most two. `meaning`: semantic scores by note id; None without models."""
+    terms = query_terms(text)
+    total = sum(terms.values())
+    if not total:
+        return []
+    found = [_rank_one(terms, total, file, meaning) for file in files if file.note.status != ARCHIVE]
+    relevant = [one for one in found if _is_relevant(one)]
+    return sorted(relevant, key=lambda one: (-one.score, one.file.note_id))[:MAX_RETRIEVED]
+
+
+def covering(decision_point: str, options: Sequence[str], ranked: Sequence[RankedNote]) -> RankedNote | None:
+    """The note that covers a decision point: most of its words, and one of its options if there are any."""
+    for one in ranked:
+        note = one.file.note
+        said = "\n".join((*note.when_to_load, note.title, note.one_liner, note.decision_field("Decision")))
+        if _cover(query_terms(decision_point), said) >= COVERED and (
+            not options or any(_cover(query_terms(option), said) >= COVERED for option in options)
+        ):
+            return one
+    return None
+
+
+def _rank_one(
+    terms: Mapping[str, float], total: float, file: NoteFile, meaning: Mapping[str, float] | None
+) -> RankedNote:
+    note = file.note
+    headline = set(index_terms("\n".join((note.title, *note.when_to_load))))
+    body = set(index_terms(note.searchable)) | headline
+    value = sum(
+        weight * (HEADLINE_FACTOR if term in headline else 1.0) for term, weight in terms.items() if term in body
+    )
+    keyword = min(value / total, 1.0)
+    semantic = None if meaning is None else meaning.get(file.note_id, 0.0)
+    score = keyword if semantic is None else SEMANTIC_WEIGHT * semantic + KEYWORD_WEIGHT * keyword
+    return RankedNote(file, score * (LOCAL_FACTOR if note.status == LOCAL else 1.0), keyword, semantic)
+
+
+def _is_relevant(one: RankedNote) -> bool:
+    near = one.semantic is not None and one.semantic >= MIN_MEANING
+    return one.keyword >= (MIN_COVER_WITH_MEANING if near else MIN_COVER)
+
+
+def _cover(terms: Mapping[str, float], text: str) -> float:
+    total, present = sum(terms.values()), set(index_terms(text))
+    return sum(weight for term, weight in terms.items() if term in present) / total if total else 0.0

@@ -1,0 +1,181 @@
+"""Open a project's notes: take the lock, read the files, repair INDEX.md, and record manual edits in the log.
+
+Files come before events: after a crash between them the next open finds the files and records them. One lock for all
+projects of a data directory serialises writers; writers of other programs are noticed by compare-and-swap.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from sync.clock import Clock, timestamp
+from sync.db.engine import Transaction
+from sync.errors import DocumentChanged, StorageBusy, StorageError
+from sync.log import store
+from sync.log.event_types import (
+    MEMORY_INDEX_UPDATED,
+    MEMORY_NOTE_CREATED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_NOTE_UPDATED,
+    NOTE_EVENT_TYPES,
+)
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog
+from sync.log.model import Origin, Query, project_id_for
+from sync.notes.audit import AuditState, note_payload
+from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
+from sync.notes.model import NoteFile
+from sync.notes.note_format import parse_note
+from sync.runtime.supervision import finish_despite_cancel
+from sync.system.process_lock import ProcessLock
+
+LOCK_FILE: Final = "notes.lock"
+LEFTOVER_SECONDS: Final = 60.0  # a running writer of another data directory is younger
+LOCK_TIMEOUT: Final = 120.0  # seconds; a writer holds the lock for some tens of milliseconds
+WRITE_TIMEOUT: Final = 10.0  # seconds that a cancelled caller waits for a write that has begun
+SWAP_ATTEMPTS: Final = 5  # writes of INDEX.md while other programs write it too
+
+
+@dataclass(slots=True)
+class OpenNotes:
+    """A project's notes while the lock is held. `notices`: what was repaired, and what is wrong."""
+
+    folder: NoteFolder
+    content: NoteFolderContent
+    audit: AuditState
+    now: str
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def notes(self) -> dict[str, NoteFile]:
+        return self.content.notes
+
+
+class NoteWorkspace:
+    """The notes of one profile's projects."""
+
+    def __init__(self, log: EventLog, drafts: DraftBuilder, clock: Clock, data_dir: Path) -> None:
+        self.log = log
+        self.clock = clock
+        self.redactor = drafts.redactor
+        self._drafts = drafts
+        busy = partial(StorageBusy, "other processes are writing notes")
+        self._lock = ProcessLock(data_dir / LOCK_FILE, timeout=LOCK_TIMEOUT, timeout_error=busy)
+        self._audits: dict[str, AuditState] = {}
+
+    @asynccontextmanager
+    async def open(self, project: str) -> AsyncIterator[OpenNotes]:
+        """Hold the lock, with files, INDEX.md and log in agreement. Raises InvalidInput, StorageError."""
+        async with self._lock.hold():
+            opened = await self.look(project)
+            if opened.folder.exists():
+                before = self.clock.now().timestamp() - LEFTOVER_SECONDS
+                await asyncio.to_thread(opened.folder.remove_leftovers, before)
+                await finish_despite_cancel(self._reconcile(opened), WRITE_TIMEOUT)
+            yield opened
+
+    async def look(self, project: str) -> OpenNotes:
+        """The notes as they are, without the lock and without writing anything."""
+        folder = NoteFolder(project)
+        content = await asyncio.to_thread(folder.read)
+        audit = await self._audit(project)
+        return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings))
+
+    async def record(self, project: str, *events: tuple[str, Mapping[str, Any]]) -> None:
+        """Record audit events of a project."""
+        drafts = [
+            self._drafts.build(
+                {"type": kind, "payload": dict(payload), "project_path": project, "origin": str(Origin.USER)}
+                | {"project_id": project_id_for(project)}
+            )
+            for kind, payload in events
+        ]
+        if drafts:
+            await self.log.append(drafts)
+
+    async def write_note(self, opened: OpenNotes, file: str, text: str, expected: str | None, **more: Any) -> NoteFile:
+        """Write a note, then INDEX.md, then the events. Raises DocumentChanged, StorageError."""
+        return await finish_despite_cancel(self._write_note(opened, file, text, expected, more), WRITE_TIMEOUT)
+
+    async def _write_note(
+        self, opened: OpenNotes, file: str, text: str, expected: str | None, more: dict[str, Any]
+    ) -> NoteFile:
+        written = await asyncio.to_thread(opened.folder.write_note, file, text, expected)
+        note = parse_note(text)
+        done = NoteFile(note.meta["Id"] if "Id" in note.meta else Path(file).stem, file, written, note)
+        await self._write_index(opened)
+        kind = MEMORY_NOTE_CREATED if expected is None else MEMORY_NOTE_UPDATED
+        await self.record(
+            str(opened.folder.project), (kind, note_payload(done, **more)), (MEMORY_INDEX_UPDATED, {"repairs": 0})
+        )
+        return done
+
+    async def remove_note(self, opened: OpenNotes, file: NoteFile, by: str) -> None:
+        """Remove a note, then its row, then record it. Raises DocumentChanged, StorageError."""
+        await finish_despite_cancel(self._remove_note(opened, file, by), WRITE_TIMEOUT)
+
+    async def _remove_note(self, opened: OpenNotes, file: NoteFile, by: str) -> None:
+        await asyncio.to_thread(opened.folder.remove_note, file.file, file.sha256)
+        await self._write_index(opened)
+        project = str(opened.folder.project)
+        deleted = (MEMORY_NOTE_DELETED, {"note_id": file.note_id, "by": by})
+        await self.record(project, deleted, (MEMORY_INDEX_UPDATED, {"repairs": 0}))
+
+    async def _write_index(self, opened: OpenNotes) -> list[str]:
+        """Bring INDEX.md into agreement with the notes; what changed. Again if another program wrote it meanwhile."""
+        for attempt in range(SWAP_ATTEMPTS):
+            content = await asyncio.to_thread(opened.folder.read)
+            opened.content = content
+            index, changes = repaired_index(content)
+            if not changes:
+                return []
+            try:
+                await asyncio.to_thread(opened.folder.write_index, content, index)
+            except DocumentChanged:
+                if attempt + 1 == SWAP_ATTEMPTS:
+                    raise
+                continue
+            opened.content = await asyncio.to_thread(opened.folder.read)
+            return changes
+        return []
+
+    async def _reconcile(self, opened: OpenNotes) -> None:
+        """Repair INDEX.md, and record the notes whose files another program or a person changed."""
+        project, repairs = str(opened.folder.project), list[str]()
+        try:
+            if opened.content.notes or opened.content.index is not None:
+                repairs = await self._write_index(opened)
+        except StorageError as error:  # a folder that only can be read; the notes can still be used
+            opened.notices.append(f"INDEX.md could not be repaired: {error.message}")
+        opened.notices += repairs
+        events: list[tuple[str, Mapping[str, Any]]] = []
+        known, unread = opened.audit.known, " ".join(opened.content.warnings)
+        for note_id, file in opened.notes.items():
+            if note_id not in known:
+                events.append((MEMORY_NOTE_CREATED, note_payload(file, by="edit")))
+            elif known[note_id] != file.sha256:
+                events.append((MEMORY_NOTE_UPDATED, note_payload(file, by="edit")))
+        gone = [note_id for note_id in known if note_id not in opened.notes and note_id not in unread]
+        events += [(MEMORY_NOTE_DELETED, {"note_id": note_id, "by": "edit"}) for note_id in gone]
+        if repairs:
+            events.append((MEMORY_INDEX_UPDATED, {"repairs": len(repairs)}))
+        await self.record(project, *events)
+        opened.audit = await self._audit(project)
+
+    async def _audit(self, project: str) -> AuditState:
+        """What the log knows; only what is new since the last call is read."""
+        project_id = project_id_for(project)
+        state = self._audits.setdefault(project_id, AuditState())
+
+        def read(connection: Transaction) -> AuditState:
+            while page := store.read_page(
+                connection, Query(project_id=project_id, types=NOTE_EVENT_TYPES, after=state.position)
+            ).events:
+                state.apply(page)
+            return state
+
+        return await self.log.database.read(read)

@@ -1,0 +1,232 @@
+"""Notes of a project through real sidecars and commands."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sidecar import CallFailed, Home, Sidecar
+
+POSTGRES = {
+    "scene": "选择数据库时",
+    "principles": ["用 PostgreSQL", "用 MySQL"],
+    "choice": "用 PostgreSQL",
+    "evidence": "团队一律熟悉 PostgreSQL",
+    "source": "choice",
+    "confidence": "high",
+}
+MYSQL = {**POSTGRES, "choice": "用 MySQL", "evidence": "客户只有 MySQL"}
+HEADER = (
+    "| Id | Kind | Title | When to load | Status | Strength | Scope | Supersedes | CreatedAt | UpdatedAt | Source"
+    " | Session | File |"
+)
+NOTE = """# {title}
+
+## Meta
+
+- **Id**: {id}
+- **Kind**: decision
+- **Status**: active
+- **Strength**: {strength}
+- **Audience**: team
+
+## When to load
+
+- {scene}
+
+## One-liner (for injection)
+
+{line}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
+    with Sidecar(Home(tmp_path / "home")) as running:
+        yield running
+
+
+def remember(sidecar: Sidecar, project: Path, *payloads: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = sidecar.call(
+        "notes/remember", projectPath=str(project), payloads=list(payloads), sessionId="conversation-1"
+    )["outcomes"]
+    return found
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_note_is_written_found_replaced_and_deleted(sidecar: Sidecar, project: Path) -> None:
+    where = {"projectPath": str(project)}
+    assert "还没有任何记忆" in sidecar.call("notes/remember", **where)["hint"]
+    (first,) = remember(sidecar, project, POSTGRES)
+    assert (first["status"], first["scoredBy"], first["layer"]) == ("written", "heuristic", "L0+L1")
+    (known,) = remember(sidecar, project, POSTGRES)
+    assert (known["status"], known["noteId"]) == ("known", first["noteId"])
+
+    before = files_below(project)
+    (asked,) = remember(sidecar, project, MYSQL)
+    question = asked["needsConfirmation"]
+    assert (asked["status"], question["action"], list(question["options"])) == (
+        "needsConfirmation",
+        "replace",
+        ["a", "b", "c", "d"],
+    )
+    compared = sidecar.call("notes/answer", **where, questionId=question["questionId"], option="d")
+    assert "+# 选择数据库时：用 MySQL" in compared["needsConfirmation"]["diff"]
+    assert files_below(project) == before, "nothing is written before the answer"
+
+    second = sidecar.call("notes/answer", **where, questionId=question["questionId"], option="a")
+    listed = {note["id"]: note for note in sidecar.call("notes/list", **where)["notes"]}
+    assert listed[first["noteId"]]["status"] == "archive"
+    assert listed[second["noteId"]]["supersedes"] == first["noteId"]
+    with pytest.raises(CallFailed, match="no such question"):
+        sidecar.call("notes/answer", **where, questionId=question["questionId"], option="a")
+
+    found = sidecar.call("notes/retrieve", **where, message="帮我给新项目选择一个数据库")["notes"]
+    assert [note["id"] for note in found] == [second["noteId"]]
+    assert sidecar.call("notes/retrieve", **where, message="今天天气怎么样")["notes"] == []
+    sniffed = sidecar.call("notes/sniff", **where, decisionPoint="选择数据库", options=["MySQL", "PostgreSQL"])
+    assert sniffed["covered"] is True
+    session = sidecar.call("notes/session", **where)
+    assert [note["id"] for note in session["notes"]] == [second["noteId"]]
+    assert len(session["text"]) <= 2_000
+
+    deletion = sidecar.call("notes/delete", **where, id=second["noteId"])["needsConfirmation"]
+    sidecar.call("notes/answer", **where, questionId=deletion["questionId"], option="a")
+    assert [note["id"] for note in sidecar.call("notes/list", **where)["notes"]] == [first["noteId"]]
+    assert sidecar.call("recall/search", query="MySQL", kinds=["note"])["hits"] == []
+
+
+def test_a_conflict_that_nobody_decided_is_vetoed_and_a_poor_card_not_written(sidecar: Sidecar, project: Path) -> None:
+    remember(sidecar, project, POSTGRES)
+    before = files_below(project)
+    poor = {**POSTGRES, "scene": "别的场景", "scores": {"D1": 1, "D2": 0, "D3": 1, "D4": 1, "D5": 0}}
+    vetoed, unwritten = remember(sidecar, project, {**MYSQL, "source": "auto"}, poor)
+    assert (vetoed["status"], unwritten["status"]) == ("vetoed", "notWritten")
+    assert unwritten["scoredBy"] == "caller"
+    assert files_below(project) == before
+
+
+def test_a_question_survives_a_restart(tmp_path: Path, project: Path) -> None:
+    home, where = Home(tmp_path / "home"), {"projectPath": str(project)}
+    with Sidecar(home) as first:
+        (asked,) = remember(first, project, {**POSTGRES, "confidence": "low"})
+    assert asked["needsConfirmation"]["action"] == "new"
+    with Sidecar(home) as second:
+        (question,) = second.call("notes/questions", **where)["questions"]
+        done = second.call("notes/answer", **where, questionId=question["questionId"], option="a")
+        assert (project / ".xiaobai" / done["file"]).is_file()
+        assert second.call("notes/questions", **where)["questions"] == []
+
+
+def test_bad_payloads_are_named_together_and_write_nothing(sidecar: Sidecar, project: Path) -> None:
+    with pytest.raises(CallFailed, match=r"payloads\[1\]\.scene.*payloads\[1\]\.source"):
+        remember(sidecar, project, POSTGRES, {**POSTGRES, "scene": "", "source": "x"})
+    assert files_below(project) == {}
+
+
+def test_a_secret_reaches_neither_file_nor_log(sidecar: Sidecar, project: Path) -> None:
+    secret = "sk-ant-api03-" + "Zq7" * 20
+    remember(sidecar, project, {**POSTGRES, "evidence": f"密钥是 {secret}"})
+    assert files_below(project)
+    assert not any(secret.encode() in data for data in files_below(project).values())
+    with closing(sqlite3.connect(sidecar.home.database)) as database:
+        rows = [row[0] for row in database.execute("select payload from events")]
+    assert any("PostgreSQL" in row for row in rows)
+    assert not any(secret in row for row in rows)
+
+
+def test_no_event_of_a_note_is_queued_for_the_cloud(sidecar: Sidecar, project: Path) -> None:
+    remember(sidecar, project, POSTGRES, {**MYSQL, "scene": "缓存会话时", "confidence": "low"})
+    sidecar.call("notes/retrieve", projectPath=str(project), message="选择数据库")
+    with closing(sqlite3.connect(sidecar.home.database)) as database:
+        reaches = dict(
+            database.execute(
+                "select type, group_concat(distinct reach) from events where type like 'memory_%' group by 1"
+            )
+        )
+    assert {"memory_note_created", "memory_index_updated", "memory_question_asked"} <= set(reaches)
+    assert "memory.retrieve.performed" in reaches
+    assert set(reaches.values()) == {"local"}
+
+
+def test_a_folder_of_lingxi_opens_unchanged_and_shared_notes_count(sidecar: Sidecar, project: Path) -> None:
+    memory = project / ".cursor" / ".lingxi" / "memory"
+    (memory / "notes" / "share").mkdir(parents=True)
+    ours = NOTE.format(id="MEM-001", title="部署", strength="enforced", scene="部署到生产环境时", line="先备份数据库。")
+    team = NOTE.format(id="MEM-900", title="评审", strength="validated", scene="评审代码时", line="先看测试。")
+    rival = ours.replace("先备份", "不备份")
+    (memory / "notes" / "MEM-001.md").write_text(ours, "utf-8")
+    (memory / "notes" / "share" / "MEM-900.md").write_text(team, "utf-8")
+    (memory / "notes" / "share" / "MEM-001.md").write_text(rival, "utf-8")
+    empty = "|  " * 6
+    rows = [
+        f"| MEM-001 | decision | 部署 | 部署到生产环境时 | active | enforced {empty}| memory/notes/MEM-001.md |",
+        f"| MEM-900 | decision | 评审 | 评审代码时 | active | validated {empty}| memory/notes/share/MEM-900.md |",
+    ]
+    text = "\n".join(["# Memory Index", "", HEADER, "|" + " --- |" * 13, *rows, "", "尾注", ""])
+    (memory / "INDEX.md").write_text(text, "utf-8")
+    before = files_below(project)
+    where = {"projectPath": str(project)}
+    answer = sidecar.call("notes/list", **where)
+    assert [(note["id"], note["shared"]) for note in answer["notes"]] == [("MEM-001", False), ("MEM-900", True)]
+    assert any("MEM-001" in notice for notice in answer["notices"]), "equal ids are named"
+    (found,) = sidecar.call("notes/retrieve", **where, message="部署到生产环境")["notes"]
+    assert found["reminder"] == "先备份数据库。"
+    assert found["file"] == ".cursor/.lingxi/memory/notes/MEM-001.md"
+    assert files_below(project) == before
+
+
+def test_a_hand_edit_is_read_and_the_index_repaired(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    path, index = project / ".xiaobai" / first["file"], project / ".xiaobai" / "memory" / "INDEX.md"
+    path.write_text(path.read_text("utf-8").replace("选择数据库时：用 PostgreSQL", "数据库的选择"), "utf-8")
+    answer = sidecar.call("notes/list", projectPath=str(project))
+    assert answer["notes"][0]["title"] == "数据库的选择"
+    assert any("row differed" in notice for notice in answer["notices"])
+    assert "| 数据库的选择 |" in index.read_text("utf-8")
+    assert sidecar.call("notes/doctor", projectPath=str(project))["drift"] == []
+
+
+def test_a_broken_index_is_kept_beside_and_a_broken_note_left_alone(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    memory = project / ".xiaobai" / "memory"
+    (memory / "INDEX.md").write_bytes(b"\xff\xfe no table")
+    (memory / "notes" / "broken.md").write_bytes(b"\xff\xfe")
+    answer = sidecar.call("notes/list", projectPath=str(project))
+    assert [note["id"] for note in answer["notes"]] == [first["noteId"]]
+    assert any("broken.md" in notice for notice in answer["notices"])
+    (copy,) = memory.glob("INDEX.broken-*.md")
+    assert copy.read_bytes() == b"\xff\xfe no table"
+    assert (memory / "notes" / "broken.md").read_bytes() == b"\xff\xfe"
+    assert first["noteId"] in (memory / "INDEX.md").read_text("utf-8")
+
+
+def test_twenty_writers_at_once_are_serialised_and_none_is_refused(tmp_path: Path, project: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.run("notes", "init", "--project", str(project))
+
+    def write(number: int) -> Any:
+        word = f"模块{number}号"
+        payload = {**POSTGRES, "scene": f"修改{word}", "principles": [f"只改{word}"], "choice": f"只改{word}"}
+        return home.json("notes", "remember", json.dumps([payload]), "--project", str(project))["outcomes"][0]
+
+    with ThreadPoolExecutor(4) as windows:
+        outcomes = list(windows.map(write, range(20)))
+    listed = {note["id"] for note in home.json("notes", "list", "--project", str(project))["notes"]}
+    assert {outcome["noteId"] for outcome in outcomes if outcome["status"] == "written"} == listed
+    assert all(outcome["status"] in {"written", "needsConfirmation"} for outcome in outcomes)
