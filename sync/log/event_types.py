@@ -87,15 +87,6 @@ RECORD_CHANGE_TYPES: Final = (
     SESSION_SKIPPED,
     DAILY_UNDONE,
 )
-NOTE_EVENT_TYPES: Final = (
-    MEMORY_NOTE_CREATED,
-    MEMORY_NOTE_UPDATED,
-    MEMORY_NOTE_DELETED,
-    MEMORY_RETRIEVE_PERFORMED,
-    MEMORY_QUESTION_ASKED,
-    MEMORY_QUESTION_ANSWERED,
-    MEMORY_QUESTION_EXPIRED,
-)
 ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
 LESSON_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, LESSON_OBSERVED)
@@ -347,75 +338,55 @@ _DEVICE_TYPES: Final = (
     ),
 )
 
+
+def _local_type(name: str, meaning: str, payload: tuple[str, ...], emitter: str, *read_by: str) -> EventType:
+    return EventType(name, meaning, payload, (emitter,), read_by, is_device_only=True)
+
+
+_LESSON_FIELDS: Final = ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?")
+_OBSERVED_FIELDS: Final = ("session_id", "tool", "command", "file_path")
+_ERROR_FIELDS: Final = ("error_key?", "error_type?", "message?", "language?")
+_LESSON_READERS: Final = ("lessons", "recall", "erasure")
+_RECORD, _EDIT = (
+    "An error with its cure, or a pattern: the record of seed 003.",
+    "The record of a lesson after a change.",
+)
+_GONE, _COUNTS = (
+    "A lesson was removed; its id is not given again.",
+    "`occurrences`, `helped`, `hurt`, `shown`, `supported`",
+)
+_OBSERVED = "A captured tool call near an error, with its command and the text of the error."
+_COUNT_FIELDS: Final = ("lesson_id", "counter", "by?", "at?", "session_id?")
 _LESSON_TYPES: Final = (
-    EventType(
-        LESSON_LEARNED,
-        "An error with its cure, or a pattern: the record of seed 003.",
-        ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?"),
-        ("lessons.drafts",),
-        ("lessons", "recall", "erasure"),
-        is_device_only=True,
-    ),
-    EventType(
-        LESSON_EDITED,
-        "The record of a lesson after a change.",
-        ("lesson_id", "kind", "content", "source?"),
-        ("lessons.service",),
-        ("lessons", "recall", "erasure"),
-        is_device_only=True,
-    ),
-    EventType(
-        LESSON_REMOVED,
-        "A lesson was removed; its id is not given again.",
-        ("lesson_id",),
-        ("lessons.service",),
-        ("lessons", "recall"),
-        is_device_only=True,
-    ),
-    EventType(
-        LESSON_COUNTED,
-        "A counter of a lesson rises: `occurrences`, `helped`, `hurt`, `shown`, `supported`.",
-        ("lesson_id", "counter", "by?", "at?", "session_id?"),
-        ("lessons.drafts",),
-        ("lessons",),
-        is_device_only=True,
-    ),
-    EventType(
-        LESSON_OBSERVED,
-        "A captured tool call near an error, with its command and the text of the error.",
-        ("session_id", "tool", "command", "file_path", "error_key?", "error_type?", "message?", "language?"),
-        ("lessons.capture",),
-        ("lessons",),
-        is_device_only=True,
-    ),
+    _local_type(LESSON_LEARNED, _RECORD, _LESSON_FIELDS, "lessons.drafts", *_LESSON_READERS),
+    _local_type(LESSON_EDITED, _EDIT, ("lesson_id", "kind", "content", "source?"), "lessons.service", *_LESSON_READERS),
+    _local_type(LESSON_REMOVED, _GONE, ("lesson_id",), "lessons.service", "lessons", "recall"),
+    _local_type(LESSON_COUNTED, f"A counter of a lesson rises: {_COUNTS}.", _COUNT_FIELDS, "lessons.drafts", "lessons"),
+    _local_type(LESSON_OBSERVED, _OBSERVED, (*_OBSERVED_FIELDS, *_ERROR_FIELDS), "lessons.capture", "lessons"),
 )
 
 _NOTE_FIELDS: Final = ("note_id", "file", "sha256", "title", "status", "shared", "text", "by", "duplicate_of?")
 _QUESTION_FIELDS: Final = (
     *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
 )
-
-
-def _of_notes(name: str, meaning: str, payload: tuple[str, ...], emitter: str, *read_by: str) -> EventType:
-    return EventType(name, meaning, payload, (f"notes.{emitter}",), read_by, is_device_only=True)
-
-
 _NOTE_READERS: Final = ("notes", "recall", "erasure")
 _NOTE_TYPES: Final = (
-    _of_notes(
-        MEMORY_NOTE_CREATED,
-        "A note was created, or read first in a project.",
-        _NOTE_FIELDS,
-        "workspace",
-        *_NOTE_READERS,
+    _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, "notes.workspace", *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, "notes.workspace", *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), "notes.workspace", "notes", "recall"),
+    _local_type(
+        MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), "notes.workspace"
     ),
-    _of_notes(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, "workspace", *_NOTE_READERS),
-    _of_notes(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), "workspace", "notes", "recall"),
-    _of_notes(MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), "workspace"),
-    _of_notes(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "queries", "notes"),
-    _of_notes(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, "service", "notes", "erasure"),
-    _of_notes(MEMORY_QUESTION_ANSWERED, "A question was answered.", ("question_id", "option"), "service", "notes"),
-    _of_notes(MEMORY_QUESTION_EXPIRED, "A question was not answered in time.", ("question_id",), "service", "notes"),
+    _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
+    _local_type(
+        MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, "notes.service", "notes", "erasure"
+    ),
+    _local_type(
+        MEMORY_QUESTION_ANSWERED, "A question was answered.", ("question_id", "option"), "notes.service", "notes"
+    ),
+    _local_type(
+        MEMORY_QUESTION_EXPIRED, "A question was not answered in time.", ("question_id",), "notes.service", "notes"
+    ),
 )
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {

@@ -17,11 +17,11 @@ from sync.db.engine import Transaction
 from sync.errors import DocumentChanged, StorageBusy, StorageError
 from sync.log import store
 from sync.log.event_types import (
+    CATALOGUE,
     MEMORY_INDEX_UPDATED,
     MEMORY_NOTE_CREATED,
     MEMORY_NOTE_DELETED,
     MEMORY_NOTE_UPDATED,
-    NOTE_EVENT_TYPES,
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
@@ -33,6 +33,7 @@ from sync.notes.note_format import parse_note
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
 
+NOTE_EVENT_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
 LOCK_FILE: Final = "notes.lock"
 LEFTOVER_SECONDS: Final = 60.0  # a running writer of another data directory is younger
 LOCK_TIMEOUT: Final = 120.0  # seconds; a writer holds the lock for some tens of milliseconds
