@@ -370,23 +370,17 @@ _QUESTION_FIELDS: Final = (
     *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
 )
 _NOTE_READERS: Final = ("notes", "recall", "erasure")
+_ANSWER_FIELDS: Final = ("question_id", "option")
+_FILES, _SERVICE = "notes.workspace", "notes.service"
 _NOTE_TYPES: Final = (
-    _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, "notes.workspace", *_NOTE_READERS),
-    _local_type(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, "notes.workspace", *_NOTE_READERS),
-    _local_type(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), "notes.workspace", "notes", "recall"),
-    _local_type(
-        MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), "notes.workspace"
-    ),
+    _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), _FILES, "notes", "recall"),
+    _local_type(MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), _FILES),
     _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
-    _local_type(
-        MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, "notes.service", "notes", "erasure"
-    ),
-    _local_type(
-        MEMORY_QUESTION_ANSWERED, "A question was answered.", ("question_id", "option"), "notes.service", "notes"
-    ),
-    _local_type(
-        MEMORY_QUESTION_EXPIRED, "A question was not answered in time.", ("question_id",), "notes.service", "notes"
-    ),
+    _local_type(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, _SERVICE, "notes", "erasure"),
+    _local_type(MEMORY_QUESTION_ANSWERED, "A question was answered.", _ANSWER_FIELDS, _SERVICE, "notes"),
+    _local_type(MEMORY_QUESTION_EXPIRED, "Nobody answered in 30 days.", ("question_id",), _SERVICE, "notes"),
 )
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
