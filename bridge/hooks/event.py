@@ -1,6 +1,6 @@
 """What a hook reports, whichever program reports it. Standard library only, as everything that `hook` runs.
 
-No dataclasses here: `dataclasses` imports `inspect`, which takes longer than the work.
+No dataclasses here: `dataclasses` imports `inspect`, which takes longer than the work with a sidecar.
 """
 
 from collections.abc import Callable, Mapping

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
 from typing import Any, BinaryIO, Final
@@ -127,12 +126,9 @@ def _session_block(text: str) -> str:
 
 def _match_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """An exact match from the profile's database, read-only."""
-    if find_spec("sync.lessons") is None or find_spec("sync.lessons.quick_match") is None:
-        return {}
-    from importlib import import_module  # noqa: PLC0415 - with a sidecar nothing reads the database here
+    from sync.lessons.quick_match import match_in  # noqa: PLC0415 - with a sidecar nothing reads the database here
 
-    answer: Mapping[str, Any] = import_module("sync.lessons.quick_match").match_in(data_dir, params)
-    return answer
+    return match_in(data_dir, params)
 
 
 def _ask(connection: socket | None, method: str, params: dict[str, Any], timeout: float) -> Mapping[str, Any] | None:

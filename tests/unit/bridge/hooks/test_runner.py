@@ -27,7 +27,7 @@ FAILED = {
     "error": "Exit code 1\nImportError: cannot import name 'Depends'",
     "is_interrupt": False,
 }
-HEAVY = ("msgspec", "typer", "pydantic", "sqlalchemy", "sync.app", "sync.redaction", "dataclasses", "asyncio")
+HEAVY = ("msgspec", "typer", "pydantic", "sqlalchemy", "sync.app", "sync.redaction", "asyncio")
 
 
 def hook(data: Path, payload: object, *, raw: bytes | None = None) -> dict[str, Any] | None:

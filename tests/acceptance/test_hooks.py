@@ -1,0 +1,56 @@
+"""Hooks of coding agents, with real processes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sidecar import Home, Sidecar
+
+ERROR = "ImportError: cannot import name 'Depends' from 'fastapi'"
+CURE = "循环导入问题，使用延迟导入解决"
+FAILED = {
+    "session_id": "s1",
+    "cwd": "/p",
+    "hook_event_name": "PostToolUseFailure",
+    "tool_name": "Bash",
+    "tool_input": {"command": "python app.py"},
+    "error": f"Exit code 1\n{ERROR}",
+    "is_interrupt": False,
+}
+
+
+def hint(home: Home, payload: dict[str, Any]) -> str:
+    """What the hook shows the agent; empty for nothing."""
+    shown = home.run("hook", stdin=json.dumps(payload)).stdout
+    return str(json.loads(shown)["hookSpecificOutput"]["additionalContext"]) if shown else ""
+
+
+def learned(home: Home) -> None:
+    record = {
+        "language": "python",
+        "error": {"type": "ImportError", "message": "cannot import name 'Depends' from 'fastapi'"},
+        "solution": {"description": CURE},
+    }
+    with Sidecar(home) as sidecar:
+        sidecar.call("lessons/learn", kind="error", record=record)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no endpoint yet")
+def test_a_failed_tool_shows_the_lesson_through_the_sidecar_once_a_session(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    learned(home)
+    with Sidecar(home) as sidecar:
+        sidecar.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
+        sidecar.call("lessons/match", tool="Bash", error="warm: up")  # imports what the first call needs
+        assert CURE in hint(home, FAILED)
+        assert hint(home, {**FAILED, "error": f"Exit code 1\n{ERROR} again"}) == ""
+
+
+def test_without_a_sidecar_an_exact_match_comes_from_the_database(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    learned(home)
+    assert CURE in hint(home, FAILED)
+    assert hint(home, {**FAILED, "session_id": "s2", "is_interrupt": True}) == ""
