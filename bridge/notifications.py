@@ -12,7 +12,6 @@ from typing import Final
 from bridge.api.method_table import Notify
 from sync.app import App
 from sync.cloud.replication.replicator import CloudStatus
-from sync.contract.account import account_to_json
 from sync.contract.status import cloud_status_to_json, pull_progress_to_json
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
@@ -66,7 +65,7 @@ class _MemoryChangeNotifier:
 
 
 async def _notify_auth_changed(app: App, notify: Notify) -> None:
-    notify("auth/changed", {"account": account_to_json(await app.account.state())})
+    notify("auth/changed", {"account": await app.account.state()})
 
 
 async def _notify_token_needed(app: App, notify: Notify) -> None:

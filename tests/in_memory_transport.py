@@ -1,8 +1,6 @@
-"""The wire's twin in memory, and a client for it: the whole bridge without a process.
+"""A transport in memory and a client for it: the whole bridge without a process.
 
-It ships with the package because it is more than a test double: a test of any method is quicker through it, and the
-contract suite that runs on it and on the real pipes keeps the two alike. `DirectClient.stalled` plays a client that
-does not read.
+The contract suite runs on it and on real pipes, and keeps the two alike.
 """
 
 import asyncio

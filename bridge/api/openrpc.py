@@ -27,6 +27,8 @@ def openrpc_document(table: MethodTable[AppProvider]) -> dict[str, Any]:
     shapes = [method.params_type for method in methods]
     results = [_result_type(method) for method in methods]
     _, components = msgspec.json.schema_components([*shapes, *results], ref_template="#/components/schemas/{name}")
+    _, result_types = msgspec.json.schema_components(results, ref_template="#/components/schemas/{name}")
+    components |= {name: _sorted_members(schema) for name, schema in result_types.items()}
     if ambiguous := sorted(name for name in components if not name.isidentifier()):
         raise ValueError(f"two published types have the same class name: {', '.join(ambiguous)}")
     return {
@@ -38,6 +40,14 @@ def openrpc_document(table: MethodTable[AppProvider]) -> dict[str, Any]:
             "errors": {kind: {"code": code, "message": kind} for kind, code in ERROR_CODES.items()},
         },
     }
+
+
+def _sorted_members(schema: dict[str, Any]) -> dict[str, Any]:
+    """A result type with its members by name, as msgspec describes a TypedDict, so that a Struct looks the same."""
+    if "properties" not in schema:
+        return schema
+    members = dict(sorted(schema["properties"].items()))
+    return {**schema, "properties": members, "required": sorted(schema.get("required", ()))}
 
 
 def _method_object(method: Method[AppProvider, Any], components: dict[str, Any]) -> dict[str, Any]:

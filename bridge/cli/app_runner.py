@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.method_table import Context, Notify, no_notifications
 from bridge.cli.output import CliContext, exit_with_error, print_result
@@ -22,8 +24,9 @@ def run_method(cli: CliContext, method: str, params: dict[str, Any], show: Calla
 
 
 async def call_in_app(app: App, method: str, params: object, notify: Notify = no_notifications) -> Any:
-    """Call one method of the table with an open application."""
-    return await METHOD_TABLE.call(method, Context[AppProvider](OpenAppProvider(app), notify), params)
+    """Call one method of the table with an open application; its result as JSON values."""
+    context = Context[AppProvider](OpenAppProvider(app), notify)
+    return msgspec.to_builtins(await METHOD_TABLE.call(method, context, params))
 
 
 def run_action(cli: CliContext, action: Callable[[App], Awaitable[T]], show: Callable[[T], None], role: Role) -> T:

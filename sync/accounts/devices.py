@@ -8,11 +8,11 @@ events win. Hiding is a local event: it concerns this device only.
 import asyncio
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from sync import __version__
 from sync.clock import Clock, timestamp
@@ -40,9 +40,8 @@ its token, and the server refuses its calls.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDevice:
-    """One device. What only the server knows is None until its first answer."""
+class KnownDeviceJson(msgspec.Struct, frozen=True, rename="camel"):
+    """A device of the account. What only the server knows is null until its first answer."""
 
     device_id: str
     name: str | None
@@ -56,14 +55,16 @@ class KnownDevice:
     this_device: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceList:
-    """`source`: `cloud` if the server has just answered. `as_of`: its last answer; None if there was none."""
+class DevicesJson(msgspec.Struct, frozen=True, rename="camel"):
+    """`source`: local if the server did not answer this call; `asOf`: its last answer.
+
+    `logins`: what became of the logins of a device that was just revoked.
+    """
 
     source: Literal["cloud", "local"]
     as_of: str | None
-    devices: tuple[KnownDevice, ...]
-    logins: RevokedLogins | None = None
+    devices: tuple[KnownDeviceJson, ...]
+    logins: RevokedLogins | None
 
 
 class _StoredDeviceList(msgspec.Struct, frozen=True):
@@ -94,7 +95,7 @@ class DeviceService:
         self._own_name = settings.device_name
         self._timeout = settings.sync.timeout_seconds
 
-    async def list(self) -> DeviceList:
+    async def list(self) -> DevicesJson:
         """Every device of the account, revoked ones too; from local data if the cloud cannot be reached."""
         try:
             rows = await with_fresh_token(self._account, self._fetch_rows, timeout=self._timeout)
@@ -108,11 +109,10 @@ class DeviceService:
         kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
         await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
         about = await self._device_facts()
-        return DeviceList(
-            "cloud", kept.as_of, merge_device_rows(rows, about, self._log.device_id, server_is_newest=True)
-        )
+        devices = merge_device_rows(rows, about, self._log.device_id, server_is_newest=True)
+        return DevicesJson("cloud", kept.as_of, devices, logins=None)
 
-    async def rename(self, device_id: str, name: str) -> DeviceList:
+    async def rename(self, device_id: str, name: str) -> DevicesJson:
         """Give a device a name, for all devices. DeviceUnknown, DeviceRevoked, LoginRequired, CloudUnavailable."""
         clean = self._redactor.clean(name.replace("\0", "").strip())
         if not 0 < len(clean) <= MAX_DEVICE_NAME:
@@ -125,7 +125,7 @@ class DeviceService:
         await self._record_event(DEVICE_RENAMED, {"device_id": device_id, "name": clean})
         return await self.list()
 
-    async def revoke(self, device_id: str) -> DeviceList:
+    async def revoke(self, device_id: str) -> DevicesJson:
         """Revoke a device's access to the account's cloud for ever. Raises as `rename`."""
 
         async def revoke(session: AuthSession) -> EndedSessions:
@@ -137,7 +137,7 @@ class DeviceService:
         logins: RevokedLogins = "open" if ended.refused else "ended" if ended.known else "unknown"
         return replace(await self.list(), logins=logins)
 
-    async def hide(self, device_id: str, *, hidden: bool) -> DeviceList:
+    async def hide(self, device_id: str, *, hidden: bool) -> DevicesJson:
         """Hide a device from this device's digest, or show it again. Raises DeviceUnknown."""
         if device_id == self._log.device_id:
             raise InvalidInput("this device's own memory is its document, not a digest", field="deviceId")
@@ -166,12 +166,11 @@ class DeviceService:
     async def _fetch_rows(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         return await self._account.cloud.list_devices(session)
 
-    async def _local_list(self) -> DeviceList:
+    async def _local_list(self) -> DevicesJson:
         kept = await asyncio.to_thread(_read_stored_list, self._list_file)
         about = await self._device_facts()
-        return DeviceList(
-            "local", kept.as_of, merge_device_rows(kept.rows, about, self._log.device_id, server_is_newest=False)
-        )
+        devices = merge_device_rows(kept.rows, about, self._log.device_id, server_is_newest=False)
+        return DevicesJson("local", kept.as_of, devices, logins=None)
 
     async def _device_facts(self) -> dict[str, DeviceInfo]:
         return device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
@@ -184,7 +183,7 @@ class DeviceService:
 
 def merge_device_rows(
     rows: Sequence[DeviceRow], facts: Mapping[str, DeviceInfo], own_id: str, *, server_is_newest: bool
-) -> tuple[KnownDevice, ...]:
+) -> tuple[KnownDeviceJson, ...]:
     """Merge the server's list and facts from events: this device first, then in the server's order, then by id."""
     of_server = {row.device_id: row for row in rows}
     order = dict.fromkeys((own_id, *of_server, *sorted(facts)))
@@ -199,9 +198,9 @@ def merge_device_rows(
     )
 
 
-def _merge_device(row: DeviceRow, facts: DeviceInfo, *, this_device: bool, server_is_newest: bool) -> KnownDevice:
+def _merge_device(row: DeviceRow, facts: DeviceInfo, *, this_device: bool, server_is_newest: bool) -> KnownDeviceJson:
     names = (row.name, facts.name) if server_is_newest else (facts.given_name, row.name, facts.own_name)
-    return KnownDevice(
+    return KnownDeviceJson(
         device_id=row.device_id,
         name=next(filter(None, names), None),
         platform=row.platform or facts.platform,

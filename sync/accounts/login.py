@@ -13,10 +13,10 @@ from typing import Final
 from sync.accounts import switching
 from sync.accounts.profiles import Profile, change_installation, new_profile_id, with_active_profile
 from sync.clock import Clock
-from sync.cloud.auth.account import LOCK_TIMEOUT, Account, AccountState
+from sync.cloud.auth.account import LOCK_TIMEOUT, Account
 from sync.cloud.auth.device_key import load_proof
 from sync.cloud.auth.session_storage import SessionStorage
-from sync.cloud.auth_port import AuthSession
+from sync.cloud.auth_port import AccountJson, AuthSession
 from sync.cloud.contact import Contact
 from sync.document.ownership.other_profiles import ProfilePaths
 from sync.document.surfaces.handover import unrecorded_content
@@ -66,21 +66,21 @@ class LoginFlow:
         self.profile_left = asyncio.Event()
         self.app_session: AuthSession | None = None  # not stored: the next application continues with it
 
-    async def verify_code(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
+    async def verify_code(self, contact: Contact, code: str, *, accept: bool = False) -> AccountJson:
         """Log in with a code that was sent."""
         return await self._log_in_session(await self._account.auth.verify_code(contact, code), accept=accept)
 
-    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
+    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountJson:
         """Log in with a password."""
         return await self._log_in_session(
             await self._account.auth.sign_in_with_password(contact, password), accept=accept
         )
 
-    async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
+    async def adopt_session(self, access_token: str, expires_at: float) -> AccountJson:
         """Use a session that the app opened and keeps refreshing."""
         return await self._log_in_session(await self._account.session_from_token(access_token, expires_at))
 
-    async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
+    async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountJson:
         """End the session. `remove`: delete the memory from this machine too; it stays in the cloud.
 
         Unless `even_unsent`, raises NotSynced if something has not reached the cloud or exists in a document only; the
@@ -102,9 +102,9 @@ class LoginFlow:
             self._log.writes_stopped = False
             await self._on_account_change()
             raise
-        return AccountState("guest", None, None)
+        return AccountJson("guest", None, None)
 
-    async def _log_in_session(self, session: AuthSession, *, accept: bool = False) -> AccountState:
+    async def _log_in_session(self, session: AuthSession, *, accept: bool = False) -> AccountJson:
         """Log in to this profile, or leave it for the user's own."""
         async with self._login_lock.hold():
             owner = await self._account.owner_id()
@@ -116,7 +116,7 @@ class LoginFlow:
             else:
                 await asyncio.to_thread(self._secrets.session_store(other).save, session)
             self._switch_to(other.name, remove_current=owner is None)  # a guest's data moves along
-            return AccountState("logged_in", session.user_id, session.label)
+            return AccountJson("logged_in", session.user_id, session.label)
 
     async def _other_profile_of(self, session: AuthSession, owner: str | None) -> Profile | None:
         try:
@@ -125,7 +125,7 @@ class LoginFlow:
             await self._account.discard_session(session)  # it will not be used
             raise
 
-    async def _log_in_here(self, session: AuthSession, *, accept: bool) -> AccountState:
+    async def _log_in_here(self, session: AuthSession, *, accept: bool) -> AccountJson:
         try:
             state = await self._account.log_in(session, accept=accept)
         except DifferentUser:

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 MAX_REFUSALS: Final = 20  # refusals that are listed; all are counted
 
 OnProgress = Callable[[int, int], None]  # done, total
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveExportResult:
-    """`sha256`: the hash of all parts, from the manifest."""
+class ExportedJson(msgspec.Struct, frozen=True, rename="camel"):
+    """`versions`: of the document; `sha256`: of all parts together, as the archive's manifest has it."""
 
     path: str
     events: int

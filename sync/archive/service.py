@@ -18,7 +18,7 @@ from sync.archive.chat_events import draft_chat_events, split_recorded_turns
 from sync.archive.chat_exports import ImportedChat, read_chats
 from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter, is_archive
 from sync.archive.item_import import ARCHIVE_SOURCE, ItemImporter
-from sync.archive.model import ArchiveExportResult, ArchiveImportResult, OnProgress
+from sync.archive.model import ArchiveImportResult, ExportedJson, OnProgress
 from sync.clock import Clock
 from sync.daily.records.records_cache import RecordsCache
 from sync.db.engine import Transaction
@@ -62,7 +62,7 @@ class ArchiveService:
         passphrase: str | None,
         on_progress: OnProgress,
         with_lessons: bool = False,
-    ) -> ArchiveExportResult:
+    ) -> ExportedJson:
         """Write everything, lessons only if asked, into a new file. Raises InvalidInput if it exists, StorageError."""
         head = await self._log.newest_position()
         counts = [0, 0]
@@ -74,9 +74,7 @@ class ArchiveService:
             await asyncio.to_thread(writer.add, "settings.json", msgspec.json.encode(settings))
 
         written = await write_archive(path, passphrase, fill)
-        return ArchiveExportResult(
-            str(path), counts[0], counts[1], written.bytes, written.sha256, passphrase is not None
-        )
+        return ExportedJson(str(path), counts[0], counts[1], written.bytes, written.sha256, passphrase is not None)
 
     async def _write_events(
         self, writer: ArchiveWriter, head: int, on_progress: OnProgress, *, with_lessons: bool

@@ -8,11 +8,21 @@ InvalidInput (the server rejects the number or address), LoginRequired (the sess
 import json
 from base64 import urlsafe_b64decode
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
+
+import msgspec
 
 from sync.cloud.contact import Contact
 
 RESEND_SECONDS: Final = 60.0  # between two messages to one user: the default of GoTrue's `max_frequency`
+
+
+class AccountJson(msgspec.Struct, frozen=True, rename="camel"):
+    """The account of a profile. The user id and label are the profile's owner, also while logged out."""
+
+    state: Literal["not_configured", "guest", "logged_out", "logged_in"]
+    user_id: str | None
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True)

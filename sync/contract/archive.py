@@ -3,18 +3,7 @@
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
-    from sync.archive.model import ArchiveExportResult, ArchiveImportResult
-
-
-class ExportedJson(TypedDict):
-    """`versions`: of the document; `sha256`: of all parts together, as the archive's manifest has it."""
-
-    path: str
-    events: int
-    versions: int
-    bytes: int
-    sha256: str
-    sealed: bool
+    from sync.archive.model import ArchiveImportResult
 
 
 class RefusedItemJson(TypedDict):
@@ -39,17 +28,6 @@ class TakenJson(TypedDict):
     shortened: int
     refusals: list[RefusedItemJson]
     dryRun: bool
-
-
-def export_to_json(value: "ArchiveExportResult") -> ExportedJson:
-    return {
-        "path": value.path,
-        "events": value.events,
-        "versions": value.versions,
-        "bytes": value.bytes,
-        "sha256": value.sha256,
-        "sealed": value.sealed,
-    }
 
 
 def import_to_json(value: "ArchiveImportResult") -> TakenJson:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from sync.contract.account import AccountJson, account_to_json
+from sync.cloud.auth_port import AccountJson
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
-    from sync.cloud.auth.account import AccountState
     from sync.cloud.replication.pull_progress import PullProgress
     from sync.cloud.replication.replicator import CloudStatus
     from sync.cloud.replication.sync_round import RoundResult
@@ -99,7 +98,7 @@ class ProgressJson(TypedDict):
 class AppStatus:
     """What `sync/status` is made of."""
 
-    account: "AccountState"
+    account: AccountJson
     device_id: str
     device_name: str
     replica_id: str
@@ -116,7 +115,7 @@ class AppStatus:
 
 def status_to_json(value: AppStatus) -> StatusJson:
     return {
-        "account": account_to_json(value.account),
+        "account": value.account,
         "device": {"deviceId": value.device_id, "name": value.device_name, "replicaId": value.replica_id},
         "cloud": cloud_status_to_json(value.cloud),
         "pending": value.pending,

@@ -9,15 +9,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from sync.accounts.devices import DeviceList, KnownDevice
-from sync.archive.model import ArchiveExportResult, ArchiveImportResult
-from sync.cloud.auth.account import AccountState
+import msgspec
+
+from sync.accounts.devices import DevicesJson, KnownDeviceJson
+from sync.archive.model import ArchiveImportResult, ExportedJson
+from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.pull_progress import PullProgress
 from sync.cloud.replication.replicator import CloudState, CloudStatus
 from sync.cloud.replication.sync_round import RoundResult
 from sync.contract import archive, daily, forgetting, redaction, retention
-from sync.contract.account import account_to_json, code_sent_to_json, devices_to_json
+from sync.contract.account import code_sent_to_json
 from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
 from sync.contract.events import (
     append_results_to_json,
@@ -63,7 +65,7 @@ FILE: Final = Path(__file__).with_name("golden") / "contract.json"
 SHA: Final = "0123456789abcdef" * 4
 SECTION: Final = ("用户偏好", "工作习惯")
 
-_ACCOUNT = AccountState("logged_in", "user-1", "a@example.com")
+_ACCOUNT = AccountJson("logged_in", "user-1", "a@example.com")
 _CLOUD = CloudStatus(
     CloudState.REFUSED,
     "2026-01-08T07:49:12.000Z",
@@ -108,8 +110,8 @@ def samples() -> dict[str, list[Any]]:
         **_kept_and_gone(),
         **_daily_samples(),
         "account_to_json": [
-            account_to_json(_ACCOUNT),
-            account_to_json(AccountState("guest", None, None)),
+            _ACCOUNT,
+            AccountJson("guest", None, None),
         ],
         "appended_events_to_json": [appended_events_to_json(_PAGE, 2)],
         "cloud_status_to_json": [
@@ -118,7 +120,7 @@ def samples() -> dict[str, list[Any]]:
         ],
         "code_sent_to_json": [code_sent_to_json(parse_contact(phone="13800138000"))],
         "device_digest_to_json": [device_digest_to_json(_DEVICE)],
-        "devices_to_json": [devices_to_json(_devices())],
+        "devices_to_json": [_devices()],
         "edit_to_json": [edit_to_json(_edited())],
         "events_to_json": [events_to_json(_PAGE), events_to_json(EventPage((), 0))],
         "error_to_json": [error_to_json(RateLimited("too many requests", retry_after=3.0))],
@@ -184,9 +186,7 @@ def _daily_samples() -> dict[str, list[Any]]:
 
 def _kept_and_gone() -> dict[str, list[Any]]:
     return {
-        "archive.export_to_json": [
-            archive.export_to_json(ArchiveExportResult("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))
-        ],
+        "archive.export_to_json": [ExportedJson("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True)],
         "archive.import_to_json": [
             archive.import_to_json(_TAKEN),
             archive.import_to_json(ArchiveImportResult("claude", 1, 4, 4, dry_run=True)),
@@ -210,10 +210,10 @@ def _kept_and_gone() -> dict[str, list[Any]]:
     }
 
 
-def _devices() -> DeviceList:
-    own = KnownDevice("device-a", "家里", "Linux", "0.1.0", "ed25519:AA", _SEEN, False, None, False, True)
-    lost = KnownDevice("device-b", None, None, None, None, None, True, _SEEN, True, False)
-    return DeviceList("cloud", _SEEN, (own, lost))
+def _devices() -> DevicesJson:
+    own = KnownDeviceJson("device-a", "家里", "Linux", "0.1.0", "ed25519:AA", _SEEN, False, None, False, True)
+    lost = KnownDeviceJson("device-b", None, None, None, None, None, True, _SEEN, True, False)
+    return DevicesJson("cloud", _SEEN, (own, lost), logins=None)
 
 
 def _edited() -> EditResult:
@@ -260,7 +260,7 @@ def _status() -> AppStatus:
 
 
 def as_text() -> str:
-    return json.dumps(samples(), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    return json.dumps(msgspec.to_builtins(samples()), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,9 +7,17 @@ from typing import Any, Final, is_typeddict
 import msgspec
 import pytest
 
+from sync.accounts.devices import DevicesJson
+from sync.archive.model import ExportedJson
+from sync.cloud.auth_port import AccountJson
 from sync.contract import account, archive, daily, document, events, forgetting, health, redaction, retention, status
 from tests.contract.golden_json import FILE, as_text, samples
 
+RESULTS: Final = {  # results of the product that are their own wire type
+    "account_to_json": AccountJson,
+    "devices_to_json": DevicesJson,
+    "archive.export_to_json": ExportedJson,
+}
 PLAIN: Final = (account, document, events, health, status)
 
 
@@ -30,14 +38,14 @@ def published(function: Any) -> Any:
 
 
 def test_every_function_has_a_sample() -> None:
-    assert set(samples()) == set(functions())
+    assert set(samples()) == {*functions(), *RESULTS}
 
 
 @pytest.mark.parametrize("name", sorted(samples()))
 def test_the_json_is_what_it_was(name: str) -> None:
     """To accept an intended change: python -m tests.contract.golden_json."""
     golden = json.loads(FILE.read_text("utf-8"))
-    assert json.loads(json.dumps(samples()[name])) == golden[name]
+    assert json.loads(msgspec.json.encode(samples()[name])) == golden[name]
 
 
 def test_the_golden_file_holds_nothing_else() -> None:
@@ -46,7 +54,8 @@ def test_the_golden_file_holds_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", sorted(samples()))
 def test_it_is_what_its_published_type_says(name: str) -> None:
-    answered = published(functions()[name])
-    for sample in samples()[name]:
-        assert msgspec.convert(sample, answered, strict=True) == sample
-        assert set(sample) <= answered.__required_keys__ | answered.__optional_keys__
+    answered: Any = RESULTS.get(name) or published(functions()[name])
+    for sample in json.loads(msgspec.json.encode(samples()[name])):
+        assert json.loads(msgspec.json.encode(msgspec.convert(sample, answered, strict=True))) == sample
+        if name not in RESULTS:
+            assert set(sample) <= answered.__required_keys__ | answered.__optional_keys__

@@ -7,7 +7,7 @@ import msgspec
 from bridge.api.method_table import Params
 from sync.app import App
 from sync.cloud.contact import parse_contact, parse_login_code
-from sync.contract.account import AuthJson, CodeSentJson, account_to_json, code_sent_to_json
+from sync.contract.account import AuthJson, CodeSentJson, code_sent_to_json
 
 ContactText = Annotated[str, msgspec.Meta(max_length=320)]
 
@@ -61,23 +61,23 @@ async def send_code(app: App, params: Start) -> CodeSentJson:
 async def verify_code(app: App, params: Verify) -> AuthJson:
     """Log in with the code that was sent; a first login makes the account."""
     contact, code = parse_contact(phone=params.phone, email=params.email), parse_login_code(params.code)
-    return {"account": account_to_json(await app.login_flow.verify_code(contact, code, accept=params.accept))}
+    return {"account": await app.login_flow.verify_code(contact, code, accept=params.accept)}
 
 
 async def log_in_with_password(app: App, params: Password) -> AuthJson:
     """Log in with phone number or e-mail address, and password."""
     contact = parse_contact(phone=params.phone, email=params.email)
-    return {"account": account_to_json(await app.login_flow.log_in(contact, params.password, accept=params.accept))}
+    return {"account": await app.login_flow.log_in(contact, params.password, accept=params.accept)}
 
 
 async def set_session(app: App, params: SetSession) -> AuthJson:
     """Work with a session that the app opened and refreshes."""
-    return {"account": account_to_json(await app.login_flow.adopt_session(params.access_token, params.expires_at))}
+    return {"account": await app.login_flow.adopt_session(params.access_token, params.expires_at)}
 
 
 async def status(app: App) -> AuthJson:
     """Whose memory this is, and whether he is logged in."""
-    return {"account": account_to_json(await app.account.state())}
+    return {"account": await app.account.state()}
 
 
 async def logout(app: App, params: Logout) -> AuthJson:
@@ -85,4 +85,4 @@ async def logout(app: App, params: Logout) -> AuthJson:
     if remove := params.local_copy == "remove":
         await app.ingest_file_edit()  # an edit that was just saved counts as unsent
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)
-    return {"account": account_to_json(state)}
+    return {"account": state}

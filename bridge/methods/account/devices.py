@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 
 from bridge.api.method_table import Params
+from sync.accounts.devices import DevicesJson
 from sync.app import App
-from sync.contract.account import DevicesJson, devices_to_json
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
 DeviceId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
@@ -28,19 +28,19 @@ class Hide(Params, frozen=True):
 
 async def list_devices(app: App) -> DevicesJson:
     """The account's devices; without an answer of the cloud, those known here."""
-    return devices_to_json(await app.devices.list())
+    return await app.devices.list()
 
 
 async def rename(app: App, params: RenameParams) -> DevicesJson:
     """Give a device a name, for all devices."""
-    return devices_to_json(await app.devices.rename(params.device_id, params.name))
+    return await app.devices.rename(params.device_id, params.name)
 
 
 async def revoke(app: App, params: Revoke) -> DevicesJson:
     """Shut a device out of the account's cloud, for ever."""
-    return devices_to_json(await app.devices.revoke(params.device_id))
+    return await app.devices.revoke(params.device_id)
 
 
 async def hide(app: App, params: Hide) -> DevicesJson:
     """Leave a device out of this device's digest, or take it in again."""
-    return devices_to_json(await app.devices.hide(params.device_id, hidden=params.hidden))
+    return await app.devices.hide(params.device_id, hidden=params.hidden)

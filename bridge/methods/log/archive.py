@@ -7,8 +7,9 @@ import msgspec
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from bridge.api.path_params import absolute_path
+from sync.archive.model import ExportedJson
 from sync.contract import archive
-from sync.contract.archive import ExportedJson, TakenJson
+from sync.contract.archive import TakenJson
 
 PROGRESS_TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
 
@@ -42,15 +43,13 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
     settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they may contain what they hide
     document = (await app.document.view()).text
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
-    return archive.export_to_json(
-        await app.archive().export(
-            path,
-            document=document,
-            settings=settings,
-            passphrase=params.passphrase,
-            on_progress=report,
-            with_lessons=params.with_lessons,
-        )
+    return await app.archive().export(
+        path,
+        document=document,
+        settings=settings,
+        passphrase=params.passphrase,
+        on_progress=report,
+        with_lessons=params.with_lessons,
     )
 
 

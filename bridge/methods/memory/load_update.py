@@ -10,7 +10,6 @@ from bridge.api.method_table import Context, Params
 from bridge.methods.registry import METHOD_TABLE
 from sync import __version__
 from sync.accounts.profiles import DEVICE_ID_PATTERN
-from sync.contract.account import account_to_json
 from sync.contract.document import LoadJson, PromptJson, UpdateJson, load_to_json, update_to_json
 from sync.contract.status import InitializeJson
 from sync.document.capture.exchange_events import ExchangeInput
@@ -67,7 +66,7 @@ async def initialize(context: Context[AppProvider], params: Initialize) -> Initi
         "serverInfo": {"name": "xiaobai-memory", "version": __version__},
         "capabilities": capabilities(),
         "deviceId": app.log.device_id,
-        "account": account_to_json(await app.account.state()),
+        "account": await app.account.state(),
     }
 
 

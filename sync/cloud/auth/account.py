@@ -7,14 +7,13 @@ A login obtains a session (`auth`), which changes nothing here, and then enters 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from sync.clock import Clock, timestamp
 from sync.cloud.auth import owner_store
 from sync.cloud.auth.session_storage import SessionStorage
-from sync.cloud.auth_port import AuthPort, AuthSession
+from sync.cloud.auth_port import AccountJson, AuthPort, AuthSession
 from sync.cloud.port import Cloud
 from sync.db.engine import Database, Transaction
 from sync.db.schema import UNKNOWN_OWNER
@@ -37,15 +36,6 @@ REFRESH_GRACE_SECONDS: Final = 1.0  # seconds to finish a refresh at shutdown, w
 LOCK_TIMEOUT: Final = 150.0  # seconds; more than the two deadlines of another process's refresh
 
 
-@dataclass(frozen=True, slots=True)
-class AccountState:
-    """The result of `auth/status`. The user id and label are the profile's owner, also while logged out."""
-
-    state: Literal["not_configured", "guest", "logged_out", "logged_in"]
-    user_id: str | None
-    label: str | None
-
-
 class Account:
     """The login of one profile."""
 
@@ -63,12 +53,12 @@ class Account:
         self.changed = ChangeCounter()
         self.token_needed = ChangeCounter()
 
-    async def state(self) -> AccountState:
+    async def state(self) -> AccountJson:
         owner = await self._database.read(owner_store.read_owner)
         session = await self._load_session()
         if owner is not None:
-            return AccountState("logged_in" if session else "logged_out", owner.user_id or None, owner.label)
-        return AccountState("guest" if self._cloud else "not_configured", None, None)
+            return AccountJson("logged_in" if session else "logged_out", owner.user_id or None, owner.label)
+        return AccountJson("guest" if self._cloud else "not_configured", None, None)
 
     async def session_from_token(self, access_token: str, expires_at: float) -> AuthSession:
         """The session of the app's token. It has no refresh token: the app refreshes it.
@@ -88,7 +78,7 @@ class Account:
         owner = await self._database.read(owner_store.read_owner)
         return None if owner is None else owner.user_id
 
-    async def log_in(self, session: AuthSession, *, accept: bool = False) -> AccountState:
+    async def log_in(self, session: AuthSession, *, accept: bool = False) -> AccountJson:
         """Enter this profile with a session. The first user to enter owns it, with all that a guest has recorded.
 
         `accept`: the user confirms that the memory is theirs, after a damaged database has lost its owner.
@@ -110,7 +100,7 @@ class Account:
         if session.refresh_token is not None:
             await self._sign_out(session)
 
-    async def log_out(self) -> AccountState:
+    async def log_out(self) -> AccountJson:
         """Delete the session here, and end it on the server if that answers. The memory and its owner stay."""
         async with self._refresh_lock.hold():
             session = await self._load_session()

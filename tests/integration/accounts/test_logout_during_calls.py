@@ -15,7 +15,7 @@ from bridge.methods.registry import METHOD_TABLE
 from bridge.sidecar import prepare_serving
 from sync.accounts.profiles import change_installation, new_profile_id, with_active_profile
 from sync.app import App, AppMode, open_app
-from sync.cloud.auth.account import AccountState
+from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.errors import CloudUnavailable, NotSynced
 from sync.runtime.supervision import finish_despite_cancel
@@ -29,7 +29,7 @@ class LogoutInProgress(NamedTuple):
     settings: Settings
     cloud: SpyCloud
     app: App
-    under_way: asyncio.Task[AccountState]
+    under_way: asyncio.Task[AccountJson]
 
 
 @asynccontextmanager

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from sync.cloud.auth.account import REFRESH_GRACE_SECONDS, Account, AccountState
+from sync.cloud.auth.account import REFRESH_GRACE_SECONDS, Account
 from sync.cloud.auth.session_storage import FileSessionStorage
 from sync.cloud.auth.token_retry import MAX_TOKENS, with_fresh_token
-from sync.cloud.auth_port import AuthSession
+from sync.cloud.auth_port import AccountJson, AuthSession
 from sync.cloud.contact import parse_contact
 from sync.errors import (
     BadCredentials,
@@ -63,7 +63,7 @@ async def device(tmp_path: Path, server: FakeServer, clock: FixedClock) -> Async
         yield opened
 
 
-async def log_in(account: Account, email: str, password: str) -> AccountState:
+async def log_in(account: Account, email: str, password: str) -> AccountJson:
     return await account.log_in(await account.auth.sign_in_with_password(parse_contact(email=email), password))
 
 

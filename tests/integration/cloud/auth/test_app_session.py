@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.auth.account import AccountState
+from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.errors import CloudUnavailable, DifferentUser, LoginRequired
 from tests.fake_cloud.server import FakeServer
@@ -18,7 +18,7 @@ def app_session(server: FakeServer, clock: FixedClock, email: str = EMAIL) -> tu
     return session.access_token, clock.now().timestamp() + 3600
 
 
-async def enter_app_session(device: Device, token: str, expires_at: float) -> AccountState:
+async def enter_app_session(device: Device, token: str, expires_at: float) -> AccountJson:
     return await device.account.log_in(await device.account.session_from_token(token, expires_at))
 
 
