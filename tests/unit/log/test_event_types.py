@@ -1,7 +1,7 @@
 """The event catalogue holds every type that the product emits, and docs/events.md shows it."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +19,10 @@ VARIABLE_TYPES: Final = {"foreign.type", "event.type", "change.event_type", "eve
 OTHER_MEANINGS: Final = {"message", "entry_added", "entry_edited", "entry_removed", "device_revoked"}
 
 
-def product_modules() -> Iterator[tuple[Path, ast.Module]]:
-    for package in ("sync", "bridge"):
-        for path in (REPOSITORY / package).rglob("*.py"):
-            if path != CATALOGUE_FILE:
-                yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def product_modules() -> list[tuple[Path, ast.Module]]:
+    paths = [path for package in ("sync", "bridge") for path in (REPOSITORY / package).rglob("*.py")]
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths if path != CATALOGUE_FILE]
 
 
 def test_the_document_is_up_to_date() -> None:
