@@ -71,6 +71,15 @@ UNLABELLED: Final = {
         "one unlink, which the next look at the file does again"
     ),
     "sync.daily.pages.page_folders:PageFolders.set_option": ALONE,
+    "sync.lessons.service:LessonService.write_tree.write": CACHE,
+    "bridge.methods.memory.lessons:_write_tree": (
+        "a copy for the user in a folder that was empty; a killed export is refused there by name and begun elsewhere"
+    ),
+    "bridge.hooks.hook_files:_append": "one rename of a full ledger or log; what is read is both",
+    "bridge.hooks.installer:_keep_backup": "named by its bytes: kept again, it is the same file",
+    "bridge.hooks.installer:_write": (
+        "the backup comes first; without the record a removal takes out the entries, as after an edit by another"
+    ),
     "bridge.cli.log.redact:_write_redacted": ALONE,
     "bridge.rpc.local_endpoint:_listening_socket": "the socket of a killed sidecar, which the next sidecar replaces",
     "bridge.sidecar:log_to_stderr_and_file": "a link in the place of the log of what happened",
