@@ -1278,6 +1278,7 @@ export interface Methods {
       input?: unknown;
       output?: string | null;
       error?: string | null;
+      exitCode?: number | null;
       project?: string | null;
       sessionId?: string | null;
     };

@@ -46,7 +46,8 @@ def requests_for(event: HookEvent) -> HookRequests:
         error=clean(event.error, MAX_TEXT) or ("failed" if failed else None),
     )
     exit_code = event.exit_code if event.exit_code is not None or failed else 0
-    return HookRequests(match=call, capture=call | _without_none(exitCode=exit_code))
+    call |= _without_none(exitCode=exit_code)
+    return HookRequests(match=call, capture=call)
 
 
 def accepted_lesson(event: HookEvent, answer: Mapping[str, Any]) -> tuple[str, str] | None:

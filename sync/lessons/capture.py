@@ -54,11 +54,12 @@ class LessonCapture:
 
         return await self._lessons.write(decide)
 
-    async def capture(self, request: MatchRequest, *, exit_code: int | None, is_interrupted: bool) -> CaptureResult:
+    async def capture(self, request: MatchRequest, *, is_interrupted: bool) -> CaptureResult:
         """Record a call that has run. An interrupt by the user is recorded as a call and is no error."""
         request = self._cleaned(request)
+        exit_code = request.exit_code
         interrupted = is_interrupted or is_interrupt(exit_code, request.error or "")
-        is_failure = not interrupted and (bool(exit_code) or (exit_code is None and bool(request.error)))
+        is_failure = not interrupted and request.has_failed
         if not interrupted and is_interrupt(exit_code, request.output or "") and is_failure:
             is_failure, interrupted = False, True
         call = self._call_of(request, is_failure=is_failure)

@@ -188,6 +188,25 @@ def keys_in_output(*texts: str | None) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def named_keys(*texts: str | None) -> tuple[str, ...]:
+    """The keys of every error in the texts that quotes names, with its names: only the same names give the same key."""
+    found = [error for text in texts if text and text.strip() for error in errors_in(text)]
+    return tuple(
+        dict.fromkeys(
+            named
+            for error in found
+            for error_type in dict.fromkeys((error.type, ""))
+            if (named := named_key(error_type, error.message)) is not None
+        )
+    )
+
+
+def named_key(error_type: str, message: str) -> str | None:
+    """The key of an error with the names that it quotes; None if it quotes none."""
+    key, names = error_key(error_type, message), quoted_names(message)
+    return _digest("\n".join((key, *sorted(names)))) if key is not None and names else None
+
+
 def _keys_of(errors: tuple[ErrorText, ...]) -> Iterator[str]:
     for error in errors:
         for error_type in dict.fromkeys((error.type, "")):

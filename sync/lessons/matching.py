@@ -10,21 +10,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync.lessons.commands import command_key, command_of
-from sync.lessons.error_text import is_interrupt, keys_in_output, normalise_message, quoted_names
+from sync.lessons.error_text import is_interrupt, keys_in_output, named_keys, normalise_message, quoted_names
 
 MAX_HINT_BYTES: Final = 480
 MIN_SIMILARITY: Final = 0.75  # share of common words of two messages
 MIN_SIMILAR_WORDS: Final = 4  # fewer prove nothing
 VISIBLE_STATES: Final = ("candidate", "held")
 MAX_ROWS: Final = 20
+MAX_OF_KEY: Final = 200  # newest lessons of one error that are compared; one about the same names is found before
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 
 _COLUMNS: Final = "i.lesson_id, i.kind, i.state, i.occurrences, i.content, i.project_ids"
 _VISIBLE: Final = "i.removed = 0 and i.state in ('candidate', 'held')"
 _ORDER: Final = f"order by i.state = 'held' desc, i.helped - i.hurt desc, i.last_at desc limit {MAX_ROWS}"
-_BY_KEYS: Final = f"""select distinct {_COLUMNS}, i.helped, i.hurt, i.last_at from lesson_keys k
-join lesson_items i on i.lesson_id = k.lesson_id where k.key in (%s) and {_VISIBLE} {_ORDER}"""
+_BY_KEYS: Final = f"""select {_COLUMNS} from (
+  select distinct lesson_id from lesson_keys where key in (%s) order by lesson_id desc limit {MAX_OF_KEY}) k
+join lesson_items i on i.lesson_id = k.lesson_id where {_VISIBLE} {_ORDER}"""
 _LAST_OF_COMMAND: Final = "select error_key from lesson_calls where command_key = ? order by position desc limit 1"
 _BY_TERMS: Final = f"""select {_COLUMNS} from (
   select lesson_id, count(*) as hits from lesson_terms where term in (%s) group by lesson_id
@@ -35,7 +37,7 @@ _SHOWN: Final = "select 1 from lesson_shown where session_id = ? and lesson_id =
 
 @dataclass(frozen=True, slots=True)
 class MatchRequest:
-    """A tool call. Without `output` and `error` it has not run yet."""
+    """A tool call. Without `output`, `error` and `exit_code` it has not run yet."""
 
     tool: str = ""
     tool_input: Any = None
@@ -43,10 +45,16 @@ class MatchRequest:
     error: str | None = None
     project_id: str | None = None
     session_id: str | None = None
+    exit_code: int | None = None
 
     @property
     def has_run(self) -> bool:
-        return self.output is not None or self.error is not None
+        return self.output is not None or self.error is not None or self.exit_code is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ran and failed; words in the output of a call that succeeded are no error."""
+        return bool(self.exit_code) or (self.exit_code is None and bool(self.error))
 
     @property
     def text(self) -> str:
@@ -67,17 +75,18 @@ class MatchedLesson:
 
 def find_match(execute: Execute, request: MatchRequest, *, exact_only: bool = False) -> MatchedLesson:
     """The lesson for a call, from the tables of the lessons."""
-    if is_interrupt(None, request.text):
+    if is_interrupt(request.exit_code, request.text):
         return MatchedLesson("interrupt")
     if not request.has_run:
         return _match_command(execute, request)
-    keys = keys_in_output(request.error, request.output)
+    keys = keys_in_output(request.error, request.output) if request.has_failed else ()
     if not keys:
         return MatchedLesson("none")
-    rows = execute(_BY_KEYS % _places(keys), keys)
-    found = next((row for row in rows if _fits_names(json.loads(row[4]), request.text)), None)
-    if found is not None:
-        return _shown_once(execute, request, "exact", found)
+    for group in (named_keys(request.error, request.output), keys):
+        rows = execute(_BY_KEYS % _places(group), group) if group else ()
+        found = next((row for row in rows if _fits_names(json.loads(row[4]), request.text)), None)
+        if found is not None:
+            return _shown_once(execute, request, "exact", found)
     if exact_only:
         return MatchedLesson("none")
     return _match_similar(execute, request)

@@ -25,7 +25,7 @@ from sync.log.model import Event, named_event_ids
 from sync.log.projections.registry import LESSONS
 from sync.log.retractions import Retractions, correction_of
 
-RULES_VERSION: Final = 1  # raised whenever the same events would be stored in another way
+RULES_VERSION: Final = 2  # raised whenever the same events would be stored in another way
 COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
 MAX_SESSIONS: Final = 20  # of a lesson's evidence
 

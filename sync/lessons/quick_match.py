@@ -28,6 +28,7 @@ def match_in(data_dir: Path, params: Mapping[str, Any]) -> dict[str, Any]:
                 output=_text(params.get("output")),
                 error=_text(params.get("error")),
                 session_id=_text(params.get("sessionId")),
+                exit_code=_exit_code(params.get("exitCode")),
             )
             found = find_match(lambda sql, values: connection.execute(sql, values).fetchall(), request, exact_only=True)
         finally:
@@ -51,6 +52,10 @@ def _database_of(data_dir: Path) -> Path:
     if not _PROFILE.fullmatch(name):
         raise ValueError("no profile")
     return Path(data_dir / "profiles" / name / "memory.db").absolute()
+
+
+def _exit_code(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sync.db.engine import Transaction
 from sync.lessons.commands import command_key
-from sync.lessons.error_text import match_keys
+from sync.lessons.error_text import match_keys, named_key
 from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
 from sync.lessons.mining import LessonCall
 from sync.lessons.model import ERROR, Lesson, identity_of, lesson_state, text_field
@@ -76,7 +76,8 @@ def insert_lesson(
     if lesson.kind != ERROR or not isinstance(error, dict) or is_removed:
         return
     message = text_field(error, "message")
-    keys = [(key, lesson.lesson_id) for key in match_keys(text_field(error, "type"), message)]
+    found = (*match_keys(text_field(error, "type"), message), named_key(text_field(error, "type"), message))
+    keys = [(key, lesson.lesson_id) for key in found if key is not None]
     terms = [(term, lesson.lesson_id) for term in terms_of(message)]
     for table, rows in (("lesson_keys", keys), ("lesson_terms", terms)):
         if rows:

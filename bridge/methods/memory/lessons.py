@@ -101,12 +101,13 @@ class LessonImport(Params, frozen=True):
 
 
 class MatchParams(Params, frozen=True):
-    """A tool call; without `output` and `error` it has not run yet."""
+    """A tool call; without `output`, `error` and `exitCode` it has not run yet. Only one that failed gets a lesson."""
 
     tool: Annotated[str, msgspec.Meta(max_length=256)] = ""
     input: Any = None
     output: Text | None = None
     error: Text | None = None
+    exit_code: int | None = None
     project: PathText | None = None
     session_id: Name | None = None
 
@@ -233,9 +234,7 @@ async def match(app: App, params: MatchParams) -> LessonMatchJson:
 
 async def capture(app: App, params: CaptureParams) -> LessonCaptureJson:
     """Record a tool call that has run: what it teaches, and the lesson for it."""
-    result = await _capture_of(app).capture(
-        _request_of(app, params), exit_code=params.exit_code, is_interrupted=params.interrupted
-    )
+    result = await _capture_of(app).capture(_request_of(app, params), is_interrupted=params.interrupted)
     if result.mined:
         await app.lessons().write_tree()
     return contract.capture_to_json(result)
@@ -254,6 +253,7 @@ def _request_of(app: App, params: MatchParams | CaptureParams) -> MatchRequest:
         error=params.error,
         project_id=resolve_project_id(params.project),
         session_id=app.draft_builder.safe_session_id(params.session_id),
+        exit_code=params.exit_code,
     )
 
 

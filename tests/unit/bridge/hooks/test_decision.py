@@ -17,14 +17,14 @@ FOUND = {"lesson": {"id": "err-1", "text": "cure"}, "reason": "similar"}
 def test_a_failed_tool_is_matched_and_kept() -> None:
     asked = requests_for(CALL._replace(exit_code=1))
     call = {"tool": "Bash", "input": {"command": "npm test"}, "project": "/p", "sessionId": "s", "error": "boom"}
-    assert asked.match == call
-    assert asked.capture == call | {"exitCode": 1}
+    assert asked.match == asked.capture == call | {"exitCode": 1}
     assert asked.session is None
 
 
 def test_a_tool_that_succeeded_is_kept_with_exit_code_0() -> None:
     asked = requests_for(CALL._replace(kind="after_tool", error="", output="ok"))
     assert asked.capture is not None
+    assert asked.match == asked.capture
     assert asked.capture["exitCode"] == 0
     assert "error" not in asked.capture
 
