@@ -244,6 +244,7 @@ class App:
         jobs += [supervise("other processes", watch), *self.event_files.jobs()]
         jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
         jobs += services.daily_jobs(self.daily)
+        jobs += services.lessons_jobs(self.lessons, self.log)
         archives, changed = self.profile.archives_folder, self.log.changed
         jobs += services.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
         if self.replicator is not None:

@@ -16,6 +16,7 @@ from sync.clock import Clock
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import XiaobaiError
 from sync.insights.cache import CACHE_FILE
+from sync.log.event_types import LESSON_TYPES, RETRACTING_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.redaction import Redactor
@@ -69,6 +70,23 @@ def lessons(
         return LessonService(events, redactor, settings.data_dir / "lessons" / profile.name, clock=clock)
 
     return opened
+
+
+def lessons_jobs(lesson_service: "Callable[[], LessonService]", events: EventLog) -> list[Coroutine[None, None, None]]:
+    """A sidecar's work on lessons: the erasures of other processes and devices. Without lessons nothing is loaded."""
+
+    async def follow_erasures() -> None:
+        applied = 0
+        while True:
+            await asyncio.sleep(START_DELAY)
+            seen = events.changed.count
+            newest = await events.newest_position(RETRACTING_TYPES)
+            if newest != applied and await events.newest_position(LESSON_TYPES):
+                await lesson_service().apply_erasures()
+                applied = newest
+            await events.changed.wait_for_change(seen)
+
+    return [supervise("lessons", follow_erasures)]
 
 
 def recall(

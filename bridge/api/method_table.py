@@ -184,7 +184,7 @@ class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
         return self[name]
 
     async def call(self, name: str, context: Context[App], params: object = None) -> object:
-        """One call through the table, as the command line and MCP make it. KeyError if there is no such method."""
+        """One call through the table, as the command line makes it. KeyError if there is no such method."""
         method = self[name]
         return await method.call(context, method.decode_params(params))
 

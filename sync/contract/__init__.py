@@ -1,6 +1,6 @@
 """Results as JSON: the published types, and the functions that fill them. Nothing here decides.
 
-One shape for the command line, JSON-RPC and MCP, pinned by golden files in the tests. Objects have camelCase names;
+One shape for the command line and JSON-RPC, pinned by golden files in the tests. Objects have camelCase names;
 events keep the snake_case envelope. A name is a contract: add freely; changing one raises `CONTRACT_VERSION`.
 """
 

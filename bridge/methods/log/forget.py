@@ -1,4 +1,4 @@
-"""`events/forgetMatching`: forget by words, by source or by time."""
+"""`events/forgetMatching`: forget by words, by source or by time (`events/forget`, by id, is in `events.py`)."""
 
 from typing import Annotated
 

@@ -43,8 +43,19 @@ class LoadResult:
         """The answer from a document, the authors of its lines, and what other devices remember; without a cloud."""
         document, digest = snapshot.document, render_digest(devices)
         content, omitted = compose(with_author_labels(snapshot, author_labels), digest, max_chars)
-        named = (content, document.text, document.sha256, digest, source)
-        return cls(*named, False, 0, 0, updated_at, devices, omitted)
+        return cls(
+            content=content,
+            document=document.text,
+            document_sha256=document.sha256,
+            digest=digest,
+            source=source,
+            stale=False,
+            pending=0,
+            through_seq=0,
+            updated_at=updated_at,
+            devices=devices,
+            omitted=omitted,
+        )
 
 
 @dataclass(frozen=True, slots=True)

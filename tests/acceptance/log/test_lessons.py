@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from sync.lessons.quick_match import match_in
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import Home, Sidecar, wait_until
 
 MESSAGE: Final = "cannot import name 'Depends' from 'fastapi'"
 LEARN: Final = (
@@ -103,6 +103,18 @@ def test_a_forgotten_lesson_is_gone_from_tables_and_files(home: Home) -> None:
     home.run("forget", "--query", "循环导入", "--yes")
     assert home.json("lessons", "list")["lessons"] == []
     assert match_in(home.database.parents[2], CALL)["lesson"] is None
+
+
+def test_what_a_command_forgets_beside_a_sidecar_leaves_the_files_too(home: Home) -> None:
+    def any_file_has_it() -> bool:
+        files = home.database.parents[2].glob("lessons/*/**/*.json")
+        return any("循环导入" in path.read_text("utf-8") for path in files)
+
+    home.run(*LEARN)
+    assert any_file_has_it()
+    with Sidecar(home):
+        home.run("forget", "--query", "循环导入", "--yes")
+        wait_until(lambda: not any_file_has_it())
 
 
 def test_twenty_processes_that_learn_at_once_lose_nothing(home: Home) -> None:
