@@ -370,6 +370,11 @@ export interface LessonMatchJson {
   reason: string;
 }
 
+export interface LessonReviewJson {
+  files: number;
+  findings: Array<ReviewFindingJson>;
+}
+
 export interface LessonStatsJson {
   errors: number;
   errorsByLanguage: Record<string, unknown>;
@@ -617,6 +622,13 @@ export interface RetrievedJson {
   hint: string;
   notes: Array<ReminderJson>;
   semantic: boolean;
+}
+
+export interface ReviewFindingJson {
+  lesson: LessonJson;
+  line: number | null;
+  path: string;
+  reason: 'construct' | 'file';
 }
 
 export interface RoundJson {
@@ -1297,6 +1309,14 @@ export interface Methods {
       sessionId?: string | null;
     };
     result: LessonCaptureJson;
+  };
+  /** The past errors that fit changed files, the most frequent first. */
+  'lessons/review': {
+    params: {
+      /** default [] */ paths?: Array<string>;
+      diff?: string | null;
+    };
+    result: LessonReviewJson;
   };
   /** What a person says to his memory, in Chinese or English. */
   'memory/command': {

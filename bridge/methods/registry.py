@@ -79,6 +79,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("lessons/import", "memory.lessons:import_lessons"),
         _row("lessons/match", "memory.lessons:match"),
         _row("lessons/capture", "memory.lessons:capture"),
+        _row("lessons/review", "memory.lesson_review:review_files"),
         _row("memory/command", "memory.spoken_commands:run_command", timeout=None),
         _row("archive/export", "log.archive:export_archive", timeout=None),
         _row("archive/import", "log.archive:import_archive", timeout=None),

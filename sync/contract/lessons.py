@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # named only in annotations
     from sync.lessons.capture import CaptureResult
     from sync.lessons.matching import MatchedLesson
     from sync.lessons.model import Lesson
+    from sync.lessons.review import ReviewFinding
     from sync.lessons.service import LearnResult
 
 
@@ -62,6 +63,22 @@ class LessonCaptureJson(TypedDict):
     mined: list[str]
     lesson: HintJson | None
     reason: str
+
+
+class ReviewFindingJson(TypedDict):
+    """A past error that fits a changed file. `line`: null if it fits the file as a whole."""
+
+    lesson: LessonJson
+    path: str
+    line: int | None
+    reason: Literal["file", "construct"]
+
+
+class LessonReviewJson(TypedDict):
+    """`files`: how many were looked at."""
+
+    files: int
+    findings: list[ReviewFindingJson]
 
 
 class LessonCleanJson(TypedDict):
@@ -123,6 +140,21 @@ def lessons_to_json(lessons: "Sequence[Lesson]") -> list[LessonJson]:
 
 def learned_to_json(result: "LearnResult") -> LearnedJson:
     return {"recorded": result.is_new, "lesson": lesson_to_json(result.lesson), "related": list(result.related)}
+
+
+def review_to_json(files: int, findings: "Sequence[ReviewFinding]") -> LessonReviewJson:
+    return {
+        "files": files,
+        "findings": [
+            {
+                "lesson": lesson_to_json(one.lesson),
+                "path": one.path,
+                "line": one.line,
+                "reason": "file" if one.reason == "file" else "construct",
+            }
+            for one in findings
+        ],
+    }
 
 
 def match_to_json(found: "MatchedLesson") -> LessonMatchJson:

@@ -31,6 +31,7 @@ PROTECTED_BY: Final = {
     "bridge/hooks/json_text.py": "unit/bridge/hooks/test_hook_settings.py",
     "bridge/cli/memory/lessons.py": "acceptance/log/test_lessons.py",
     "bridge/methods/memory/lessons.py": "acceptance/log/test_lessons.py",
+    "bridge/methods/memory/lesson_review.py": "acceptance/log/test_lessons.py",
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
     "sync/notes/": "acceptance/document/test_notes.py",

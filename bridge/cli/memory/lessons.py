@@ -1,11 +1,11 @@
-"""`lessons learn | search | list | show | edit | helped | hurt | stats | clean | export | import | match`."""
+"""`lessons learn | search | list | show | edit | helped | hurt | stats | clean | export | import | match | review`."""
 
 import re
 from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.cli.arguments import folder_option, json_argument, path_argument
+from bridge.cli.arguments import folder_option, json_argument, path_argument, text_argument
 from bridge.cli.output import print_json
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
@@ -213,6 +213,19 @@ def import_lessons(
     _call("lessons/import", params, show_imported)
 
 
+@app.command("review")
+def review(
+    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]…")] = None,
+    *,
+    diff: Annotated[bool, typer.Option("--diff", help="Read a unified diff, as `git diff` writes it.")] = False,
+) -> None:
+    """The past errors that fit changed files, with their count and cure."""
+    if not files and not diff:
+        raise InvalidInput("it is not said what to review", field="files", hint="Name files, or give --diff.")
+    params = _without_none(paths=[path_argument(file) for file in files or ()] or None, diff=_diff_of(diff))
+    _call("lessons/review", params, _show_findings, role="guest")
+
+
 @app.command("match")
 def match(
     call: Annotated[
@@ -235,6 +248,10 @@ def _learn(kind: str, record: dict[str, Any], more: dict[str, Any]) -> None:
 
 def _call(method: str, params: dict[str, Any], show: Any, **more: Any) -> None:
     run_command(Request(method, params, show, **more))
+
+
+def _diff_of(is_given: bool) -> str | None:
+    return text_argument("-") if is_given else None
 
 
 def _record_argument(value: str | None) -> dict[str, Any]:
@@ -276,10 +293,14 @@ def _show_line(lesson: dict[str, Any]) -> None:
             typer.echo(f"  - 使用场景：{'；'.join(map(str, record['when_to_use']))}")
         return
     typer.echo(f"- [{lesson['id']}] {lesson['title']} (发生 {lesson['occurrences']} 次)")
+    if cure := _cure_of(record):
+        typer.echo(f"  - 解决方案：{cure}")
+
+
+def _cure_of(record: dict[str, Any]) -> str:
     solution = record.get("solution") or {}
     texts = [solution.get("description"), *(solution.get("actions") or [])]
-    if any(texts):
-        typer.echo(f"  - 解决方案：{'；'.join(str(text) for text in texts if text)}")
+    return "；".join(str(text) for text in texts if text)
 
 
 def _show_stats(result: dict[str, Any]) -> None:
@@ -291,6 +312,19 @@ def _show_stats(result: dict[str, Any]) -> None:
     top = "；".join(f"{one['title']}（{one['occurrences']} 次）" for one in result["topRepeated"])
     typer.echo(f"- 重复错误 TOP 3：{top or '-'}")
     typer.echo(f"- 文件：{result['path']}")
+
+
+def _show_findings(result: dict[str, Any]) -> None:
+    if not result["findings"]:
+        typer.echo(f"已检查 {result['files']} 个文件，没有相符的历史错误")
+        return
+    typer.echo("⚠ 发现历史错误模式：")
+    for finding in result["findings"]:
+        lesson, line = finding["lesson"], finding["line"]
+        typer.echo(f"- [{lesson['id']}] {lesson['title']} 曾发生 {lesson['occurrences']} 次")
+        typer.echo(f"  当前文件：{finding['path']}" + (f":{line}" if line is not None else ""))
+        if cure := _cure_of(lesson["record"]):
+            typer.echo(f"  建议：{cure}")
 
 
 def _show_cleaned(result: dict[str, Any]) -> None:

@@ -154,3 +154,19 @@ def test_a_record_that_is_wrong_names_every_field_and_records_nothing(home: Home
     for field in ("language", "tags", "error.message"):
         assert field in failed.stderr
     assert home.json("lessons", "list")["lessons"] == []
+
+
+def test_a_review_shows_past_errors_that_fit_a_file_or_a_diff(home: Home, tmp_path: Path) -> None:
+    home.run(*LEARN)
+    changed = tmp_path / "routes.py"
+    changed.write_text("import os\nfrom fastapi import Depends\n", "utf-8")
+    shown = home.run("lessons", "review", str(changed)).stdout
+    for part in ("发现历史错误模式", "曾发生 1 次", f"{changed}:2", "建议：循环导入问题，使用延迟导入解决"):
+        assert part in shown
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,0 +1 @@\n+from fastapi import Depends\n"
+    (found,) = home.json("lessons", "review", "--diff", stdin=diff)["findings"]
+    assert (found["path"], found["line"]) == ("x.py", 1)
+    changed.write_text("import os\n", "utf-8")
+    assert home.json("lessons", "review", str(changed)) == {"files": 1, "findings": []}
+    for wrong in (["lessons", "review"], ["lessons", "review", str(tmp_path / "missing.py")]):
+        assert home.run(*wrong, check=False).returncode == 2
