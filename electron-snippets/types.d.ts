@@ -208,10 +208,12 @@ export interface ForgettingJson {
   events: Array<MeantJson>;
   forgotten: Array<string>;
   found: number;
+  keptFiles: Array<string>;
 }
 
 export interface ForgottenJson {
   forgotten: Array<string>;
+  keptFiles: Array<string>;
 }
 
 export interface HealthJson {

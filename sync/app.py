@@ -119,7 +119,6 @@ class App:
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
-        self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall)
         self.erasure = ErasureService(
             log=self.log,
             draft_builder=self.draft_builder,
@@ -129,11 +128,14 @@ class App:
             daily=self.daily,
             recall=self.recall,
             lessons=self.lessons,
+            notes=lambda: self.notes().erasure,
             retention=self.retention,
             reconcile_document=self.reconcile_memory_file,
             log_storage_errors=self._log_storage_errors,
             is_sidecar=self.is_sidecar,
         )
+        erase = self.erasure.request_texts
+        self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall, erase)
 
     def writable_document(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar lock may do. Raises AlreadyRunning."""

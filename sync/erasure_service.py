@@ -14,7 +14,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, StorageError
 from sync.jsonl.service import EventFilesService
-from sync.log.event_types import LESSON_TYPES, PAYLOAD_FORGOTTEN
+from sync.log.event_types import LESSON_TYPES, NOTE_TEXT_TYPES, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -23,11 +23,20 @@ if TYPE_CHECKING:  # loaded at their first use
     from sync.daily.commands.erasure_replies import ErasureStatus
     from sync.daily.service import DailyService
     from sync.lessons.service import LessonService
+    from sync.notes.erasure import NoteErasure
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
 
 CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the server to confirm an erasure
 RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedErasure:
+    """The events that a request names, and the files of notes that stay, each with its reason."""
+
+    named: list[str]
+    kept_files: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class ErasureService:
     daily: "Callable[[], DailyService]"
     recall: "Callable[[], RecallService]"
     lessons: "Callable[[], LessonService]"
+    notes: "Callable[[], NoteErasure]"
     retention: "Callable[[], RetentionService]"
     reconcile_document: Callable[[], Awaitable[None]]
     log_storage_errors: Callable[[str, Callable[[], Coroutine[None, None, object]]], Awaitable[None]]
@@ -58,8 +68,17 @@ class ErasureService:
         archived = await self.retention().find_archived(selection)
         return [*(event for event in archived if event.event_id not in known), *logged]
 
-    async def request(self, event_ids: Sequence[str]) -> list[str]:
-        """Erase these events and what repeats them; the events that the request names."""
+    async def request(self, event_ids: Sequence[str]) -> RequestedErasure:
+        """Erase these events and what repeats them.
+
+        The files of notes go before the request: a file that stayed behind would be recorded again.
+        """
+        has_notes = await self.log.newest_position(NOTE_TEXT_TYPES)
+        kept_files = await self.notes().remove_files(event_ids) if has_notes else []
+        return RequestedErasure(await self.request_texts(event_ids), kept_files)
+
+    async def request_texts(self, event_ids: Sequence[str]) -> list[str]:
+        """Erase these events and what repeats them, but no file of a note; the events that the request names."""
         archived = await self.retention().archived_corrections_of(frozenset(event_ids))
         named = await erasure.request(self.log, self.draft_builder, [*event_ids, *archived])
         await self.apply()
@@ -71,12 +90,14 @@ class ErasureService:
 
         if not event_ids:
             return ErasureStatus(0)
-        named = await self.request(event_ids)
+        requested = await self.request(event_ids)
+        named = requested.named
         if self.is_sidecar:
             await self.event_files.write_pending()
         is_applied = self.is_sidecar and not await self.log.database.read(erasure.has_pending)
         confirmation = await self._cloud_confirmation() if named else "none"
-        return ErasureStatus(len(named), "done" if is_applied else "soon", confirmation)
+        here: Literal["done", "soon"] = "done" if is_applied else "soon"
+        return ErasureStatus(len(named), here, confirmation, len(requested.kept_files))
 
     async def apply(self, *, vacuum: bool = False) -> None:
         """Apply every recorded erasure and correction on this device, in this order. Raises StorageError.

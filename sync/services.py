@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
     from sync.lessons.service import LessonService
+    from sync.notes.erasure import NoteErasure
     from sync.notes.queries import NoteQueries
     from sync.notes.service import NotesService
     from sync.recall.search import RecallService
@@ -235,10 +236,11 @@ def daily_jobs(daily_service: "Callable[[], DailyService]") -> list[Coroutine[No
 
 @dataclass(frozen=True, slots=True)
 class NotesAccess:
-    """The notes of a profile's projects: what writes them, and what reads them."""
+    """The notes of a profile's projects: what writes them, what reads them, and what erases them."""
 
     service: "NotesService"
     queries: "NoteQueries"
+    erasure: "NoteErasure"
 
 
 def notes(
@@ -247,8 +249,9 @@ def notes(
     clock: Clock,
     settings: Settings,
     recall_service: "Callable[[], RecallService]",
+    erase_texts: Callable[[Sequence[str]], Awaitable[object]],
 ) -> Callable[[], NotesAccess]:
-    """Curated notes of projects."""
+    """Curated notes of projects. `erase_texts` takes the payloads of events away."""
 
     async def scores(project: str, text: str) -> Mapping[str, float] | None:
         """How near the notes of a project are by meaning, by id; None without models."""
@@ -272,12 +275,14 @@ def notes(
 
     @cache
     def opened() -> NotesAccess:
+        from sync.notes.erasure import NoteErasure  # noqa: PLC0415
         from sync.notes.queries import NoteQueries  # noqa: PLC0415
         from sync.notes.service import NotesService  # noqa: PLC0415 - at its first use
         from sync.notes.workspace import NoteWorkspace  # noqa: PLC0415
 
         workspace = NoteWorkspace(events, intake, clock, settings.data_dir)
-        return NotesAccess(NotesService(workspace, nearest_ids), NoteQueries(workspace, scores))
+        service = NotesService(workspace, nearest_ids, erase_texts)
+        return NotesAccess(service, NoteQueries(workspace, scores), NoteErasure(workspace))
 
     return opened
 

@@ -9,6 +9,7 @@ from sync.log.payload_schemas import is_known_type
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Iterable, Sequence
 
+    from sync.erasure_service import RequestedErasure
     from sync.log.integrity_store import Problem
     from sync.log.model import AppendResult, EventPage, RefusedEvent
 
@@ -44,9 +45,10 @@ class RecordedJson(TypedDict):
 
 
 class ForgottenJson(TypedDict):
-    """Which of the events were there to be forgotten."""
+    """Which of the events were there to be forgotten; `keptFiles`: files of notes that stay, each with its reason."""
 
     forgotten: list[str]
+    keptFiles: list[str]
 
 
 class RefusalJson(TypedDict):
@@ -83,8 +85,8 @@ class VerifyJson(TypedDict):
     problems: list[ProblemJson]
 
 
-def forgotten_to_json(event_ids: "Sequence[str]") -> ForgottenJson:
-    return {"forgotten": list(event_ids)}
+def forgotten_to_json(erased: "RequestedErasure") -> ForgottenJson:
+    return {"forgotten": erased.named, "keptFiles": erased.kept_files}
 
 
 def events_to_json(page: "EventPage") -> EventsJson:

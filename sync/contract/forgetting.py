@@ -7,6 +7,7 @@ from sync.document.erasure.selection import PREVIEW_CHARS, text_of
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Sequence
 
+    from sync.erasure_service import RequestedErasure
     from sync.log.model import Event
 
 
@@ -22,19 +23,23 @@ class MeantJson(TypedDict):
 
 
 class ForgettingJson(TypedDict):
-    """`found`: events that are meant, the first hundred of them in `events`; `forgotten`: with what says the same."""
+    """`found`: events that are meant, the first hundred of them in `events`; `forgotten`: with what says the same.
+
+    `keptFiles`: files of notes that stay, each with its reason.
+    """
 
     found: int
     events: list[MeantJson]
     dryRun: bool
     forgotten: list[str]
+    keptFiles: list[str]
 
 
 MAX_SHOWN_EVENTS: Final = 100  # events in an answer, which counts all of them
 
 
-def forget_matching_to_json(events: "Sequence[Event]", erased_ids: "Sequence[str] | None") -> ForgettingJson:
-    """`held` is None in a dry run."""
+def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure | None") -> ForgettingJson:
+    """`erased` is None in a dry run."""
     return {
         "found": len(events),
         "events": [
@@ -48,6 +53,7 @@ def forget_matching_to_json(events: "Sequence[Event]", erased_ids: "Sequence[str
             }
             for event in events[:MAX_SHOWN_EVENTS]
         ],
-        "dryRun": erased_ids is None,
-        "forgotten": list(erased_ids or ()),
+        "dryRun": erased is None,
+        "forgotten": [] if erased is None else erased.named,
+        "keptFiles": [] if erased is None else erased.kept_files,
     }

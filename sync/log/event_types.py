@@ -90,6 +90,7 @@ RECORD_CHANGE_TYPES: Final = (
 ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
 LESSON_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, LESSON_OBSERVED)
+NOTE_TEXT_TYPES: Final = (MEMORY_NOTE_CREATED, MEMORY_NOTE_UPDATED, MEMORY_QUESTION_ASKED)  # hold text of a note
 DEVICE_EVENT_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN)
 
 
@@ -371,6 +372,7 @@ _QUESTION_FIELDS: Final = (
 )
 _NOTE_READERS: Final = ("notes", "recall", "erasure")
 _ANSWER_FIELDS: Final = ("question_id", "option")
+_EXPIRED: Final = "Nobody answered in 30 days, or the note changed."
 _FILES, _SERVICE = "notes.workspace", "notes.service"
 _NOTE_TYPES: Final = (
     _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
@@ -380,7 +382,7 @@ _NOTE_TYPES: Final = (
     _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
     _local_type(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, _SERVICE, "notes", "erasure"),
     _local_type(MEMORY_QUESTION_ANSWERED, "A question was answered.", _ANSWER_FIELDS, _SERVICE, "notes"),
-    _local_type(MEMORY_QUESTION_EXPIRED, "Nobody answered in 30 days.", ("question_id",), _SERVICE, "notes"),
+    _local_type(MEMORY_QUESTION_EXPIRED, _EXPIRED, ("question_id",), _SERVICE, "notes"),
 )
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {

@@ -15,6 +15,7 @@ from sync.log.event_types import (
     MEMORY_RETRIEVE_PERFORMED,
 )
 from sync.log.model import Event
+from sync.log.retractions import Retractions
 from sync.notes.model import Action, NoteFile
 
 QUESTION_DAYS: Final = 30
@@ -50,12 +51,15 @@ class AuditState:
     retrieved: set[str] = field(default_factory=set)
     corrected: set[str] = field(default_factory=set)
     position: int = 0
+    retractions: Retractions = field(default_factory=Retractions)
+    retractions_position: int = 0  # of the newest retraction that `retractions` has
 
     def apply(self, events: Iterable[Event]) -> None:
         for event in events:
             self.position = max(self.position, event.position)
-            if event.payload:
-                self._apply_one(event)
+            effective = self.retractions.effective_event(event)
+            if effective.payload:
+                self._apply_one(effective)
 
     def pending(self, now: datetime) -> list[Question]:
         return [question for question in self.questions.values() if not is_expired(question, now)]

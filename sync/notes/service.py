@@ -21,6 +21,7 @@ from sync.notes.workspace import NoteWorkspace, OpenNotes
 OutcomeStatus = Literal[
     "written", "needsConfirmation", "known", "notWritten", "vetoed", "cancelled", "deleted", "compared"
 ]
+EraseTexts = Callable[[Sequence[str]], Awaitable[object]]  # ids of events
 NearByMeaning = Callable[[str, str], Awaitable[Sequence[str]]]  # project and text to ids of notes, nearest first
 ID_BYTES: Final = 4
 
@@ -66,8 +67,9 @@ class RememberResult:
 class NotesService:
     """One profile's writing of notes. `near_by_meaning` asks recall; without models it finds nothing."""
 
-    def __init__(self, workspace: NoteWorkspace, near_by_meaning: NearByMeaning) -> None:
+    def __init__(self, workspace: NoteWorkspace, near_by_meaning: NearByMeaning, erase_texts: EraseTexts) -> None:
         self.workspace = workspace
+        self._erase_texts = erase_texts
         self._near_by_meaning = near_by_meaning
 
     async def remember(
@@ -94,6 +96,8 @@ class NotesService:
                 return replace(self._asked(opened, question), status="compared")
             if option is AnswerOption.WRITE_AS_NEW and question.action not in {Action.MERGE, Action.REPLACE}:
                 raise InvalidInput("only a merge or a replacement can be written as new", field="option")
+            if option is AnswerOption.CONFIRM and self._is_stale(opened, question):
+                return await self._ask_again(opened, question)
             if option is AnswerOption.CANCEL:
                 outcome = NoteOutcome("cancelled", question.action, "the user cancelled", question.note_id)
             else:
@@ -170,6 +174,7 @@ class NotesService:
         if question.action is Action.DELETE:
             if target is not None:
                 await self.workspace.remove_note(opened, target, "delete")
+            await self._erase_texts(await self.workspace.text_events(opened, question.note_id))
             return NoteOutcome("deleted", Action.DELETE, "the user confirmed", question.note_id)
         assert question.payload is not None
         payload, layer = payload_of(question.payload), Layer(question.layer)
@@ -185,6 +190,34 @@ class NotesService:
             await self.workspace.write_note(opened, target.file, text, target.sha256, by="replace")
         action = Action.REPLACE if is_replaced else Action.NEW
         return NoteOutcome("written", action, "written", done.note_id, done.file, layer)
+
+    def _is_stale(self, opened: OpenNotes, question: Question) -> bool:
+        """Whether the note changed since the question was asked, other than by an answer that a crash cut off."""
+        if not question.note_id or question.new_note_id in opened.notes:
+            return False
+        target = opened.notes.get(question.note_id)
+        if target is None:
+            return question.action is not Action.DELETE
+        if target.sha256 == question.note_sha256:
+            return False
+        before, after = self._texts(opened, question)
+        return question.action is not Action.MERGE or before != after
+
+    async def _ask_again(self, opened: OpenNotes, question: Question) -> NoteOutcome:
+        """Ask with the note as it is now; the old question ends without effect."""
+        project, target = str(opened.folder.project), opened.notes.get(question.note_id)
+        again = replace(
+            question,
+            question_id=f"q-{self._new_id()}",
+            action=Action.NEW if target is None else question.action,
+            asked_at=opened.now,
+            note_id="" if target is None else target.note_id,
+            note_sha256="" if target is None else target.sha256,
+        )
+        ended = (MEMORY_QUESTION_EXPIRED, {"question_id": question.question_id})
+        await self.workspace.record(project, ended, (MEMORY_QUESTION_ASKED, question_to_payload(again)))
+        reason = "the note changed since the question was asked; nothing was written"
+        return replace(self._asked(opened, again), reason=reason)
 
     async def _write_new(
         self, opened: OpenNotes, question: Question, payload: Payload, layer: Layer, replaced: NoteFile | None
@@ -274,12 +307,11 @@ class NotesService:
 
     def _redacted(self, payload: Payload) -> Payload:
         """The payload without secrets: notes travel with the project."""
-        choice = self._clean(payload.choice)
         return replace(
             payload,
             scene=self._clean(payload.scene),
             principles=tuple(self._clean(principle) for principle in payload.principles),
-            choice=choice,
+            choice=self._clean(payload.choice),
             evidence=self._clean(payload.evidence),
         )
 

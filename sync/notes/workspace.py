@@ -22,6 +22,8 @@ from sync.log.event_types import (
     MEMORY_NOTE_CREATED,
     MEMORY_NOTE_DELETED,
     MEMORY_NOTE_UPDATED,
+    NOTE_TEXT_TYPES,
+    RETRACTING_TYPES,
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
@@ -115,6 +117,19 @@ class NoteWorkspace:
         )
         return done
 
+    async def text_events(self, opened: OpenNotes, note_id: str) -> list[str]:
+        """The events that hold the text of a note."""
+        project_id = project_id_for(str(opened.folder.project))
+
+        def read(connection: Transaction) -> list[str]:
+            return [
+                event.event_id
+                for event in store.read_by_types(connection, NOTE_TEXT_TYPES, after=0)
+                if event.project_id == project_id and event.payload.get("note_id") == note_id
+            ]
+
+        return await self.log.database.read(read)
+
     async def remove_note(self, opened: OpenNotes, file: NoteFile, by: str) -> None:
         """Remove a note, then its row, then record it. Raises DocumentChanged, StorageError."""
         await finish_despite_cancel(self._remove_note(opened, file, by), WRITE_TIMEOUT)
@@ -170,9 +185,13 @@ class NoteWorkspace:
     async def _audit(self, project: str) -> AuditState:
         """What the log knows; only what is new since the last call is read."""
         project_id = project_id_for(project)
-        state = self._audits.setdefault(project_id, AuditState())
 
         def read(connection: Transaction) -> AuditState:
+            state = self._audits.setdefault(project_id, AuditState())
+            newest = store.newest_position_of_types(connection, RETRACTING_TYPES)
+            if newest != state.retractions_position:  # read again without what is erased, applied or not
+                state = self._audits[project_id] = AuditState(retractions_position=newest)
+                state.retractions.apply(store.read_by_types(connection, RETRACTING_TYPES, after=0))
             while page := store.read_page(
                 connection, Query(project_id=project_id, types=NOTE_EVENT_TYPES, after=state.position)
             ).events:

@@ -53,6 +53,7 @@ from sync.document.read.results import LoadResult, UpdateResult
 from sync.document.store import HistoryRow
 from sync.document.versions.rescan import RescanResult
 from sync.document.versions.writer import EditResult
+from sync.erasure_service import RequestedErasure
 from sync.errors import LoginRequired, RateLimited
 from sync.log.integrity_store import Problem
 from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
@@ -137,7 +138,7 @@ def samples() -> dict[str, list[Any]]:
         "quarantine_to_json": [
             quarantine_to_json([RefusedEvent("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],
-        "forgotten_to_json": [forgotten_to_json(["evt_1"])],
+        "forgotten_to_json": [forgotten_to_json(_ERASED)],
         "append_results_to_json": [
             append_results_to_json([AppendResult(_EVENTS[0], False), AppendResult(_EVENTS[1], True)])
         ],
@@ -184,6 +185,9 @@ def _daily_samples() -> dict[str, list[Any]]:
     }
 
 
+_ERASED: Final = RequestedErasure(["evt_1"], ["/项目/.xiaobai/memory/notes/MEM-1.md: it was changed by hand"])
+
+
 def _kept_and_gone() -> dict[str, list[Any]]:
     return {
         "archive.export_to_json": [ExportedJson("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True)],
@@ -193,7 +197,7 @@ def _kept_and_gone() -> dict[str, list[Any]]:
         ],
         "forgetting.forget_matching_to_json": [
             forgetting.forget_matching_to_json(_EVENTS, None),
-            forgetting.forget_matching_to_json([], ["evt_1"]),
+            forgetting.forget_matching_to_json([], _ERASED),
         ],
         "redaction.check_to_json": [redaction.check_to_json(_EXAMINED)],
         "redaction.redacted_file_to_json": [

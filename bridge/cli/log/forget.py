@@ -39,6 +39,7 @@ def _show_forgotten(result: dict[str, Any]) -> None:
         typer.echo(f"forgotten {event_id}")
     if not result["forgotten"]:
         typer.echo("nothing to forget: no such event, or it is forgotten already")
+    _show_kept_files(result)
 
 
 def _show_forget_matching(result: dict[str, Any]) -> None:
@@ -50,3 +51,9 @@ def _show_forget_matching(result: dict[str, Any]) -> None:
         typer.echo(f"{result['found']} events would be forgotten; --yes does it")
     else:
         typer.echo(f"{len(result['forgotten'])} events forgotten, with what says the same")
+    _show_kept_files(result)
+
+
+def _show_kept_files(result: dict[str, Any]) -> None:
+    for line in result["keptFiles"]:
+        typer.echo(f"not deleted: {line}", err=True)

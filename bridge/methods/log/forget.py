@@ -39,5 +39,5 @@ async def forget_matching(app: App, params: ForgetMatching) -> ForgettingJson:
     if choice.is_empty:
         raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
     found = await app.erasure.find_matching(choice)
-    held = None if params.dry_run else await app.erasure.request([event.event_id for event in found])
-    return contract.forget_matching_to_json(found, held)
+    erased = None if params.dry_run else await app.erasure.request([event.event_id for event in found])
+    return contract.forget_matching_to_json(found, erased)

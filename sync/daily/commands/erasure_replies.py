@@ -36,12 +36,13 @@ class ErasureStatus:
     """How many events were erased, and where the erasure is still pending.
 
     `here`: `soon` if another process writes the memory file. `cloud`: `none` if no event was ever sent, `refused` if
-    the server put the request into quarantine.
+    server put the request into quarantine. `kept_files`: files of notes that stay because they were changed by hand.
     """
 
     count: int
     here: Literal["done", "soon"] = "done"
     cloud: Literal["none", "done", "later", "refused"] = "none"
+    kept_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,13 @@ def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
     }[erased.cloud]
     at = 0 if chinese else 1
     asks = "一次清除很多时，其他设备可能先询问你。", " Other devices may ask you first if it is much at once."
+    kept = (
+        f"{erased.kept_files} 个笔记文件没有删除：后来被手工改过，或不能写；`xiaobai-memory notes list` 可查看。",
+        f" {erased.kept_files} files of notes stay: changed by hand, or not writable. See `xiaobai-memory notes list`.",
+    )
     may_ask = erased.cloud != "none" and erased.count > MAX_UNCONFIRMED_EVENTS
-    return (here[at] if erased.here == "soon" else "") + cloud[at] + (asks[at] if may_ask else "")
+    pending = (here[at] if erased.here == "soon" else "") + cloud[at] + (asks[at] if may_ask else "")
+    return pending + (kept[at] if erased.kept_files else "")
 
 
 def _label_of(event: Event) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """The events that repeat or quote what an erasure names, and the lines of the document that events made.
 
 They are erased with it: repeats and messages of an exchange, edits and removals of its lines, additions of lines that
-had left the document, compacted days, changes of a daily record that repeat its content, and versions of a lesson.
+had left the document, compacted days, changes of a daily record that repeat its content, and versions of a lesson or
+a note.
 """
 
 from collections import defaultdict
@@ -28,7 +29,9 @@ from sync.log.event_types import (
     EXCHANGE_RECORDED,
     LESSON_EDITED,
     LESSON_LEARNED,
+    MEMORY_QUESTION_ASKED,
     MESSAGE,
+    NOTE_TEXT_TYPES,
     PAYLOAD_REDACTED,
     SESSION_EDITED,
     SESSION_MARKED,
@@ -73,6 +76,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
         *_lesson_versions(connection, named),
+        *_note_versions(connection, named),
         *_corrections_of(connection, event_ids),
         *(event.event_id for event in compacted if event.payload.get("entry_id") in days),
     ]
@@ -166,6 +170,20 @@ def _lesson_versions(connection: Transaction, erased: Sequence[Event]) -> Iterat
     for event in log_store.read_by_types(connection, types, after=0) if lesson_ids else ():
         if event.payload.get("lesson_id") in lesson_ids:
             yield event.event_id
+
+
+def _note_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator[str]:
+    """The other versions of a note, and the questions about it."""
+    notes = {(event.project_id, _note_id_of(event)) for event in erased if event.type in NOTE_TEXT_TYPES}
+    for event in log_store.read_by_types(connection, NOTE_TEXT_TYPES, after=0) if notes else ():
+        note_ids = {event.payload.get("note_id"), event.payload.get("new_note_id")} - {None, ""}
+        if any((event.project_id, note_id) in notes for note_id in note_ids):
+            yield event.event_id
+
+
+def _note_id_of(event: Event) -> Any:
+    """The note of an event; of a question, the note that it would write."""
+    return event.payload.get("new_note_id" if event.type == MEMORY_QUESTION_ASKED else "note_id")
 
 
 def _record_content(event: Event) -> tuple[Any, ...]:

@@ -65,6 +65,20 @@ def remember(sidecar: Sidecar, project: Path, *payloads: dict[str, Any]) -> list
     return found
 
 
+def note_event(sidecar: Sidecar, note_id: str) -> str:
+    """The event that created a note."""
+    with closing(sqlite3.connect(sidecar.home.database)) as database:
+        query = "select event_id from events where type = 'memory_note_created' and payload like ?"
+        return str(database.execute(query, (f"%{note_id}%",)).fetchone()[0])
+
+
+def log_texts(sidecar: Sidecar, word: str) -> list[str]:
+    """The payloads of the log with a word."""
+    with closing(sqlite3.connect(sidecar.home.database)) as database:
+        rows = database.execute("select payload from events where payload like ?", (f"%{word}%",))
+        return [row[0] for row in rows]
+
+
 def files_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -137,6 +151,60 @@ def test_bad_payloads_are_named_together_and_write_nothing(sidecar: Sidecar, pro
     with pytest.raises(CallFailed, match=r"payloads\[1\]\.scene.*payloads\[1\]\.source"):
         remember(sidecar, project, POSTGRES, {**POSTGRES, "scene": "", "source": "x"})
     assert files_below(project) == {}
+
+
+def test_a_forgotten_note_is_gone_from_file_index_search_and_log(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    (other,) = remember(sidecar, project, {**MYSQL, "scene": "缓存会话时", "evidence": ""})
+    remember(sidecar, project, MYSQL)  # a question about the first
+    created = note_event(sidecar, first["noteId"])
+    done = sidecar.call("events/forget", eventIds=[created])
+    assert created in done["forgotten"]
+    assert done["keptFiles"] == []
+    assert not any("一律熟悉".encode() in data for data in files_below(project / ".xiaobai/memory").values())
+    assert log_texts(sidecar, "一律熟悉") == []
+    assert sidecar.call("recall/search", query="一律熟悉", kinds=["note"])["hits"] == []
+    where = {"projectPath": str(project)}
+    assert [note["id"] for note in sidecar.call("notes/list", **where)["notes"]] == [other["noteId"]]
+    assert sidecar.call("notes/questions", **where)["questions"] == []
+    assert log_texts(sidecar, "一律熟悉") == []
+
+
+def test_a_note_edited_by_hand_is_not_deleted_by_an_erasure_which_says_so(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    file = project / ".xiaobai" / first["file"]
+    file.write_text(file.read_text("utf-8") + "\n手写的一行\n", "utf-8")
+    (kept,) = sidecar.call("events/forget", eventIds=[note_event(sidecar, first["noteId"])])["keptFiles"]
+    assert str(file) in kept
+    assert "changed by hand" in kept
+    assert "手写的一行" in file.read_text("utf-8")
+
+
+def test_a_deleted_note_is_erased_from_the_log(sidecar: Sidecar, project: Path) -> None:
+    where = {"projectPath": str(project)}
+    (first,) = remember(sidecar, project, POSTGRES)
+    assert log_texts(sidecar, "PostgreSQL")
+    question = sidecar.call("notes/delete", **where, id=first["noteId"])["needsConfirmation"]
+    assert log_texts(sidecar, "PostgreSQL"), "nothing goes before the answer"
+    done = sidecar.call("notes/answer", **where, questionId=question["questionId"], option="a")
+    assert done["status"] == "deleted"
+    assert log_texts(sidecar, "PostgreSQL") == []
+
+
+def test_a_note_that_changed_since_the_question_is_asked_about_again(sidecar: Sidecar, project: Path) -> None:
+    where = {"projectPath": str(project)}
+    (first,) = remember(sidecar, project, POSTGRES)
+    file = project / ".xiaobai" / first["file"]
+    old = sidecar.call("notes/delete", **where, id=first["noteId"])["needsConfirmation"]["questionId"]
+    file.write_text(file.read_text("utf-8") + "\n手写的一行\n", "utf-8")
+    again = sidecar.call("notes/answer", **where, questionId=old, option="a")
+    assert again["status"] == "needsConfirmation"
+    assert "手写的一行" in again["needsConfirmation"]["diff"]
+    assert file.is_file()
+    with pytest.raises(CallFailed, match="no such question"):
+        sidecar.call("notes/answer", **where, questionId=old, option="a")
+    sidecar.call("notes/answer", **where, questionId=again["needsConfirmation"]["questionId"], option="a")
+    assert not file.exists()
 
 
 def test_a_secret_reaches_neither_file_nor_log(sidecar: Sidecar, project: Path) -> None:
