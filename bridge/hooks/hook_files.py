@@ -9,6 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,24 +62,29 @@ def log_line(folder: Path, message: str) -> None:
 def _append(folder: Path, name: str, line: str) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)  # without a data directory there is no memory
     path = folder / name
-    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_CREAT | os.O_APPEND | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
+        if size := os.fstat(descriptor).st_size:
+            os.lseek(descriptor, size - 1, os.SEEK_SET)
+            line = line if os.read(descriptor, 1) == b"\n" else f"\n{line}"  # a power cut left half a line
         os.write(descriptor, line.encode())
         size = os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
     if size > MAX_BYTES:
-        path.replace(path.with_name(f"{name}.old"))
+        with suppress(FileNotFoundError, PermissionError):  # another hook was first, or has the file open
+            path.replace(path.with_name(f"{name}.old"))
 
 
 def _ledger_lines(folder: Path) -> Iterator[tuple[str, float, str]]:
     for name in (f"{LEDGER}.old", LEDGER):
         try:
-            text = (folder / name).read_text("ascii")
-        except (OSError, ValueError):
+            text = (folder / name).read_text("ascii", "replace")
+        except OSError:
             continue
-        for line in text.splitlines():
+        for line in text.split("\n"):
             parts = line.split(" ")
             if len(parts) == 3:
-                yield parts[1], float(parts[0]), parts[2]
+                with suppress(ValueError):  # half a line
+                    yield parts[1], float(parts[0]), parts[2]

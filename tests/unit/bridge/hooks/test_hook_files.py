@@ -3,6 +3,7 @@
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,6 +22,20 @@ def test_one_of_many_claims_at_once_succeeds(tmp_path: Path) -> None:
 def test_a_claim_for_two_seconds_is_free_after_them(tmp_path: Path) -> None:
     claims = [hook_files.claim(tmp_path, "event", "k", now=now, within=2.0) for now in (1_000.0, 1_001.9, 1_004.0)]
     assert claims == [True, False, True]
+
+
+def test_a_torn_line_is_skipped_and_the_next_begins_on_its_own(tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_bytes(b"\xff\0 key word\n1.000 key\n17")
+    assert hook_files.claim(tmp_path, "event", now=1.0)
+    assert not hook_files.claim(tmp_path, "event", now=1.0)
+    assert (tmp_path / "ledger").read_bytes().count(b"\n") == 5
+
+
+def test_a_file_that_cannot_be_renamed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_files, "MAX_BYTES", 0)
+    for error in (FileNotFoundError, PermissionError):
+        monkeypatch.setattr(Path, "replace", Mock(side_effect=error))
+        assert hook_files.claim(tmp_path, error.__name__, now=1.0)
 
 
 def test_the_files_are_private_and_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
