@@ -3,19 +3,32 @@
 An entry is recognised by its command. Everything else in the file keeps its characters.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final
 
 from bridge.hooks import json_text
 
 HOOKS: Final = "hooks"
-_COMMAND: Final = re.compile(r"(?:xiaobai-memory|bridge\.cli\.main)\S*(?:\s.*)?\shook\s*\Z", re.DOTALL)
+PROGRAMS: Final = frozenset({"xiaobai-memory", "xiaobai-memory.exe"})
+MODULE: Final = ["-m", "bridge.cli.main"]
 
 
 def is_own_command(command: object) -> bool:
-    """Whether a hook's command runs `xiaobai-memory hook`, of whatever place and data directory."""
-    return isinstance(command, str) and _COMMAND.search(command) is not None
+    """Whether a hook's command is `xiaobai-memory hook` and nothing else, of whatever place and data directory."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:  # a quote that is not closed
+        return False
+    if not words:
+        return False
+    if words[1:3] == MODULE:
+        arguments = words[3:]
+    elif words[0].rsplit("/", 1)[-1] in PROGRAMS:
+        arguments = words[1:]
+    else:
+        return False
+    return arguments == ["hook"] or (len(arguments) == 3 and arguments[::2] == ["--data-dir", "hook"])
 
 
 def own_commands(text: str) -> dict[str, list[str]]:
@@ -57,39 +70,42 @@ def with_hooks(text: str, entries: Mapping[str, Mapping[str, Any]], settings: Ma
 
 
 def without_hooks(text: str) -> str:
-    """The text without entries of ours, and without the lists that become empty. ValueError if it cannot be read."""
-    removed = False
+    """The text without entries of ours, and without the lists that this empties. ValueError if it cannot be read."""
+    changed = set[str]()
     while (place := next(_own_places(text), None)) is not None:
-        text = json_text.remove(text, *place)
+        event, start, position = place
+        text = json_text.remove(text, start, position)
+        changed.add(event)
+    removed = False
+    while (empty := next(_empty_places(text, changed), None)) is not None:
+        text = json_text.remove(text, *empty)
         removed = True
-    while removed and (place := next(_empty_places(text), None)) is not None:
-        text = json_text.remove(text, *place)
+    hooks = json_text.item_at(text, [HOOKS])
+    if removed and hooks is not None and hooks.value == {}:
+        start = json_text.root_start(text)
+        keys = [item.key for item in json_text.items_of(text, start)]
+        text = json_text.remove(text, start, keys.index(HOOKS))
     return text
 
 
-def _own_places(text: str) -> Iterator[tuple[int, int]]:
-    """The container and the position of each entry of ours; of a handler, where an entry also holds another one."""
+def _own_places(text: str) -> Iterator[tuple[str, int, int]]:
+    """Event, container and position of each entry of ours; of a handler, where an entry also holds another one."""
     for event in _events(text):
         for position, entry in enumerate(json_text.items_of(text, event.value_start) if _is_list(event) else []):
             own = [is_own_command(command) for command in _commands_of(entry.value)]
             if own and all(own):
-                yield event.value_start, position
+                yield event.key, event.value_start, position
             elif any(own):
                 handlers = next(item for item in json_text.items_of(text, entry.value_start) if item.key == HOOKS)
-                yield handlers.value_start, own.index(True)
+                yield event.key, handlers.value_start, own.index(True)
 
 
-def _empty_places(text: str) -> Iterator[tuple[int, int]]:
-    """Lists of events that are empty, and the object of the hooks."""
+def _empty_places(text: str, events: Container[str]) -> Iterator[tuple[int, int]]:
+    """The empty lists of these events."""
     hooks = json_text.item_at(text, [HOOKS])
-    if hooks is None:
-        return
     for position, event in enumerate(_events(text)):
-        if event.value == []:
+        if hooks is not None and event.key in events and event.value == []:
             yield hooks.value_start, position
-    if hooks.value == {}:
-        start = json_text.root_start(text)
-        yield start, next(at for at, item in enumerate(json_text.items_of(text, start)) if item.key == HOOKS)
 
 
 def _events(text: str) -> list[json_text.JsonItem]:

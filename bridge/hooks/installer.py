@@ -95,7 +95,8 @@ def change_file(file: HookFile, action: Action, command: str, data_dir: Path, *,
         return FileChange(file, "unchanged")
     change = FileChange(file, "installed" if action == "install" else "removed", _diff(file.path, before, after))
     if not dry_run:
-        _write(file, target, before, after, data_dir, base if action == "install" else None)
+        _write(file, target, before, after, data_dir)
+        _note_written(file, target, after if action == "install" else None, base, data_dir)
     return change
 
 
@@ -127,14 +128,12 @@ def _installed(base: bytes | None, host: AgentHost, command: str) -> bytes:
     return mark + hook_settings.with_hooks(text, host.entries(command), host.settings).encode()
 
 
-def _write(
-    file: HookFile, target: Path, before: bytes | None, after: bytes | None, data_dir: Path, base: bytes | None
-) -> None:
-    """Replace the file, unless another program has changed it since it was read. `base`: the original to keep."""
+def _write(file: HookFile, target: Path, before: bytes | None, after: bytes | None, data_dir: Path) -> None:
+    """Replace the file, unless another program has changed it since it was read."""
     folder = hook_files.hooks_folder(data_dir)
     make_private_folder(folder)
-    backup = None if before is None else _keep_backup(folder, file, before)
-    original = None if base is None else _keep_backup(folder, file, base)
+    if before is not None:
+        _keep_backup(folder, file, before)
     now = read_once(target)
     if (None if now is None else now.data) != before:
         raise StorageError(f"{file.path} changed meanwhile", hint="Run the command again.")
@@ -145,10 +144,16 @@ def _write(
             target.parent.mkdir(parents=True, exist_ok=True)
             mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o644 if file.is_project else 0o600
             replace_with_retry(write_temporary(target, after, mode), target)
+
+
+def _note_written(file: HookFile, target: Path, written: bytes | None, base: bytes | None, data_dir: Path) -> None:
+    """Record what a file holds with the hooks, and what it was without them; None for no file."""
+    folder = hook_files.hooks_folder(data_dir)
     record = _record(data_dir)
     record.pop(str(target), None)
-    if after is not None and (base is not None or backup is None):
-        sums = {"written": sha256(after), "backup": original, "original": None if base is None else sha256(base)}
+    if written is not None:
+        original = None if base is None else _keep_backup(folder, file, base)
+        sums = {"written": sha256(written), "backup": original, "original": None if base is None else sha256(base)}
         record[str(target)] = sums
     write_private(folder / RECORD, json.dumps(record, indent=1).encode())
 

@@ -76,6 +76,14 @@ def test_a_handler_of_ours_is_taken_out_of_an_entry_that_others_share() -> None:
     assert after == {"hooks": {"Stop": [{"hooks": [{"command": "a"}, {"command": "b"}]}]}}
 
 
+def test_an_empty_list_that_another_wrote_stays() -> None:
+    own = {"hooks": [{"type": "command", "command": COMMAND}]}
+    text = json.dumps({"hooks": {"Stop": [], "PostToolUse": [own]}})
+    assert json.loads(without_hooks(text)) == {"hooks": {"Stop": []}}
+    assert without_hooks('{"hooks": {}}') == '{"hooks": {}}'
+    assert json.loads(without_hooks(json.dumps({"hooks": {"PostToolUse": [own]}}))) == {}
+
+
 @pytest.mark.parametrize(
     "text",
     ["[]", "{} x", "{", '{"hooks": []}', '{"hooks": {}, "hooks": {}}', '{"hooks": {"PreToolUse": 1}}', "// c\n{}", "1"],
@@ -94,6 +102,12 @@ def test_a_text_without_a_place_for_hooks_is_refused(text: str) -> None:
         ("/usr/bin/python -m bridge.cli.main --data-dir /d hook", True),
         ("xiaobai-memory load", False),
         ("echo hook", False),
+        ("node ~/src/xiaobai-memory/scripts/check.js hook", False),
+        ("cd ~/xiaobai-memory && npx lefthook run hook", False),
+        ("xiaobai-memory --data-dir /a && rm hook", False),
+        ("sh -c 'xiaobai-memory hook'", False),
+        ("xiaobai-memory 'hook", False),
+        ("", False),
         (None, False),
     ],
 )

@@ -57,6 +57,8 @@ def test_install_and_remove_leave_the_file_byte_for_byte_as_it_was(file: HookFil
 
 
 def test_a_file_that_was_not_there_is_gone_again(file: HookFile) -> None:
+    data_dir = file.path.parents[1] / "data"
+    change_file(file, "install", "/old/xiaobai-memory hook", data_dir, dry_run=False)
     assert change(file, "install") == "installed"
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert change(file, "remove") == "removed"
