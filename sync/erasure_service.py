@@ -14,7 +14,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, StorageError
 from sync.jsonl.service import EventFilesService
-from sync.log.event_types import LESSON_TYPES, NOTE_TEXT_TYPES, PAYLOAD_FORGOTTEN
+from sync.log.event_types import LESSON_OBSERVED, LESSON_TYPES, NOTE_TEXT_TYPES, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -80,9 +80,18 @@ class ErasureService:
     async def request_texts(self, event_ids: Sequence[str]) -> list[str]:
         """Erase these events and what repeats them, but no file of a note; the events that the request names."""
         archived = await self.retention().archived_corrections_of(frozenset(event_ids))
-        named = await erasure.request(self.log, self.draft_builder, [*event_ids, *archived])
+        calls = await self._calls_of_lessons(event_ids)
+        named = await erasure.request(self.log, self.draft_builder, [*event_ids, *archived, *calls])
         await self.apply()
         return named
+
+    async def _calls_of_lessons(self, event_ids: Sequence[str]) -> list[str]:
+        """The observed calls from which an erased lesson would be learned again."""
+        if not await self.log.newest_position((LESSON_OBSERVED,)):
+            return []
+        from sync.lessons.projection import observations_of  # noqa: PLC0415 - a start need not load it
+
+        return await self.log.database.read(lambda connection: list(observations_of(connection, event_ids)))
 
     async def erase_and_confirm(self, event_ids: Sequence[str]) -> "ErasureStatus":
         """Erase these events and what repeats them; report what is done and what is still pending."""

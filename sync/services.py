@@ -28,8 +28,10 @@ from sync.system.secret_store import open_secret_store
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
     from sync.daily.service import DailyService
+    from sync.db.engine import Transaction
     from sync.insights.service import InsightsService
     from sync.lessons.service import LessonService
+    from sync.log.model import EventDraft
     from sync.notes.erasure import NoteErasure
     from sync.notes.queries import NoteQueries
     from sync.notes.service import NotesService
@@ -66,9 +68,14 @@ def lessons(
 
     @cache
     def opened() -> "LessonService":
-        from sync.lessons.service import LessonService  # noqa: PLC0415 - at its first use
+        from sync.document.erasure import erasure  # noqa: PLC0415 - at its first use
+        from sync.lessons.service import LessonService  # noqa: PLC0415
 
-        return LessonService(events, redactor, settings.data_dir / "lessons" / profile.name, clock=clock)
+        def draft_erasure(connection: "Transaction", event_ids: Sequence[str]) -> "Sequence[EventDraft]":
+            return erasure.request_drafts(erasure.erasable_events(connection, event_ids), redactor)
+
+        folder = settings.data_dir / "lessons" / profile.name
+        return LessonService(events, redactor, folder, clock=clock, draft_erasure=draft_erasure)
 
     return opened
 

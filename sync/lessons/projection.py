@@ -3,14 +3,16 @@
 A lesson is found by whoever records next, so that twenty processes count one error once each and lose nothing.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.lessons import store
-from sync.lessons.mining import LessonCall
-from sync.lessons.model import Lesson
+from sync.lessons.error_text import match_keys
+from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall
+from sync.lessons.model import Lesson, text_field
 from sync.log import store as log_store
 from sync.log.event_types import (
     LESSON_COUNTED,
@@ -27,6 +29,7 @@ from sync.log.retractions import Retractions, correction_of
 
 RULES_VERSION: Final = 2  # raised whenever the same events would be stored in another way
 COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
+TEXT_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED)  # hold the record of a lesson
 MAX_SESSIONS: Final = 20  # of a lesson's evidence
 
 
@@ -158,6 +161,26 @@ def _apply_removed(connection: Transaction, event: Event) -> None:
     kind = "pattern" if lesson_id.startswith("pat-") else "error"
     gone = Lesson(lesson_id, kind, "", "said", 0, 0, 0, 0, "", "", (), {})
     store.insert_lesson(connection, gone, shares_term=False, sessions=(), is_removed=True)
+
+
+def observations_of(connection: Transaction, event_ids: Sequence[str]) -> Iterator[str]:
+    """The observed calls that repeat the errors of lessons in these events, or may be their cures."""
+    found = (log_store.find_event(connection, name) for name in event_ids)
+    contents = (event.payload.get("content") for event in found if event is not None and event.type in TEXT_TYPES)
+    errors = [content["error"] for content in contents if isinstance(content, dict) and "error" in content]
+    keys = {
+        key
+        for error in errors
+        if isinstance(error, dict)
+        for key in match_keys(text_field(error, "type"), text_field(error, "message"))
+    }
+    left: dict[object, int] = {}  # by session: how many later calls may be a cure
+    for event in log_store.read_by_types(connection, (LESSON_OBSERVED,), after=0) if keys else ():
+        session_id, key = str(event.payload.get("session_id")), event.payload.get("error_key")
+        is_same_error = isinstance(key, str) and key in keys
+        left[session_id] = CURE_WINDOW + QUIET_CALLS if is_same_error else left.get(session_id, 0) - 1
+        if is_same_error or (key is None and left[session_id] >= 0):
+            yield event.event_id
 
 
 def _number(value: object) -> int:

@@ -27,13 +27,14 @@ from sync.lessons.model import (
 )
 from sync.lessons.tree import FOLDERS, ImportedRecord, render_tree
 from sync.log import store as log_store
-from sync.log.event_types import LESSON_EDITED, LESSON_LEARNED, LESSON_REMOVED, LESSON_TYPES
+from sync.log.event_types import LESSON_EDITED, LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.system.files import make_private_folder, read_once, translate_os_errors, write_private
 
 R = TypeVar("R")
+DraftErasure = Callable[[Transaction, Sequence[str]], Sequence[EventDraft]]  # the requests to erase these events
 LOCK_TIMEOUT: Final = 20.0  # seconds that writing the tree waits for another process
 EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never changed by an edit
 
@@ -50,11 +51,14 @@ class LearnResult:
 class LessonService:
     """One profile's lessons. `folder` has the JSON tree."""
 
-    def __init__(self, log: EventLog, redactor: Redactor, folder: Path, *, clock: Clock) -> None:
+    def __init__(
+        self, log: EventLog, redactor: Redactor, folder: Path, *, clock: Clock, draft_erasure: DraftErasure
+    ) -> None:
         self.folder = folder
         self._log = log
         self._redactor = redactor
         self._clock = clock
+        self._draft_erasure = draft_erasure
         self.drafts = LessonDrafts(redactor, clock)
 
     async def all(self) -> list[Lesson]:
@@ -151,27 +155,35 @@ class LessonService:
 
         return await self.write(decide)
 
-    async def remove(self, lesson_ids: Sequence[str], *, merges: Mapping[str, int] | None = None) -> list[str]:
-        """Remove lessons; the ids of the events that held their texts, to be erased. Raises InvalidInput.
+    async def remove(
+        self, lesson_ids: Sequence[str], *, merges: Mapping[str, int] | None = None, with_calls: bool = False
+    ) -> None:
+        """Remove lessons, and request the erasure of their texts and of the calls that showed their errors.
 
-        `merges`: how much to add to the counter of lessons that stay.
+        `merges`: how much to add to the counter of lessons that stay. `with_calls`: erase every observed call.
+        Raises InvalidInput.
         """
 
-        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], list[str]]]:
+        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], None]]:
             for lesson_id in lesson_ids:
                 if store.find_lesson(connection, lesson_id) is None:
                     raise _unknown(lesson_id)
             named = set(lesson_ids)
             texts = [
                 event.event_id
-                for event in log_store.read_by_types(connection, (LESSON_LEARNED, LESSON_EDITED), after=0)
+                for event in log_store.read_by_types(connection, projection.TEXT_TYPES, after=0)
                 if event.payload.get("lesson_id") in named
             ]
+            if with_calls:
+                observed = log_store.read_by_types(connection, (LESSON_OBSERVED,), after=0)
+                calls = [event.event_id for event in observed]
+            else:
+                calls = list(projection.observations_of(connection, texts))
             drafts = [self.drafts.draft(LESSON_REMOVED, lesson_id, {}) for lesson_id in lesson_ids]
             drafts += [self.drafts.draft_counted(name, "occurrences", by=by) for name, by in (merges or {}).items()]
-            return drafts, lambda: texts
+            return [*drafts, *self._draft_erasure(connection, [*texts, *calls])], lambda: None
 
-        return await self.write(decide)
+        await self.write(decide)
 
     async def import_records(self, records: Sequence[ImportedRecord], *, dry_run: bool) -> dict[str, int]:
         """Import another program's records with their ids, value for value; one that is known is not imported again."""

@@ -166,13 +166,18 @@ async def judge(app: App, params: LessonVerdict) -> LessonJson:
 
 async def clean(app: App, params: LessonRemoval) -> LessonCleanJson:
     """The lessons to remove; with confirm they are removed for good."""
-    if not (params.ids or params.duplicates or params.all or params.older_than_days is not None):
+    criteria = (bool(params.ids), params.duplicates, params.all, params.older_than_days is not None)
+    if sum(criteria) > 1:
+        hint = "Give one of ids, olderThanDays, duplicates and all; nothing was removed."
+        raise InvalidInput("it is not clear which lessons: more than one choice", field="ids", hint=hint)
+    if not any(criteria):
         hint = "Give ids, olderThanDays, duplicates or all; nothing was removed."
         raise InvalidInput("it is not said which lessons", field="ids", hint=hint)
     chosen, merges = await _chosen(app, params)
-    if params.confirm and chosen:
-        texts = await app.lessons().remove([lesson.lesson_id for lesson in chosen], merges=merges)
-        await app.erasure.request(texts)
+    if params.confirm and (chosen or params.all):
+        names = [lesson.lesson_id for lesson in chosen]
+        await app.lessons().remove(names, merges=merges, with_calls=params.all)
+        await app.erasure.apply()
         await app.lessons().write_tree()
     return {"lessons": contract.lessons_to_json(chosen), "removed": params.confirm}
 

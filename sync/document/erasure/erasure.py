@@ -59,26 +59,27 @@ class PendingErasure:
 
 
 async def request(events: EventLog, intake: DraftBuilder, event_ids: Sequence[str]) -> list[str]:
-    """Record a request to erase these events and what repeats them (`related_events`); the events that it names.
-
-    It names those that this device holds, and those that it has archived but the cloud may hold.
-    """
-
-    def find_erasable(connection: Transaction) -> list[str]:
-        names = dict.fromkeys((*event_ids, *repeating_events(connection, frozenset(event_ids))))
-        held = [event for name in names if (event := log_store.find_event(connection, name)) is not None]
-        expired = expired_here(connection) if any(not event.payload for event in held) else frozenset()
-        return [
-            event.event_id
-            for event in held
-            if event.type not in ERASING_TYPES and (event.payload or event.event_id in expired)
-        ]
-
-    erasable = await events.database.read(find_erasable)
+    """Record a request to erase these events and what repeats them (`related_events`); the events that it names."""
+    erasable = await events.database.read(lambda connection: erasable_events(connection, event_ids))
     requests = [intake.build_erasure(part) for part in _parts_of(erasable)]
     if requests:
         await events.append(requests)
     return erasable
+
+
+def erasable_events(connection: Transaction, event_ids: Sequence[str]) -> list[str]:
+    """What a request to erase these events names: they and what repeats them.
+
+    It names those that this device holds, and those that it has archived but the cloud may hold.
+    """
+    names = dict.fromkeys((*event_ids, *repeating_events(connection, frozenset(event_ids))))
+    held = [event for name in names if (event := log_store.find_event(connection, name)) is not None]
+    expired = expired_here(connection) if any(not event.payload for event in held) else frozenset()
+    return [
+        event.event_id
+        for event in held
+        if event.type not in ERASING_TYPES and (event.payload or event.event_id in expired)
+    ]
 
 
 def request_drafts(event_ids: Sequence[str], redactor: Redactor) -> list[EventDraft]:

@@ -98,6 +98,37 @@ def test_clean_shows_first_and_then_removes_every_trace(home: Home) -> None:
     assert not any("循环导入" in text for text in texts)
 
 
+@pytest.mark.parametrize("removal", [("clean", "--all"), ("clean", "err"), ("forget",)])
+def test_a_removed_lesson_leaves_no_call_from_which_it_is_learned_again(home: Home, removal: tuple[str, ...]) -> None:
+    error = "ModuleNotFoundError: No module named 'requests'"
+
+    def capture(sidecar: Sidecar, command: str, session: str, **more: Any) -> Any:
+        return sidecar.call("lessons/capture", tool="Bash", input={"command": command}, sessionId=session, **more)
+
+    with Sidecar(home) as sidecar:
+        capture(sidecar, "pytest -q", "s1", exitCode=1, error=error)
+        capture(sidecar, "pip install requests", "s1", exitCode=0)
+        mined = [name for _ in range(6) for name in capture(sidecar, "pytest -q", "s1", exitCode=0)["mined"]]
+    if removal[0] == "forget":
+        home.run("forget", "--query", "requests", "--yes")
+    else:
+        home.run("lessons", "clean", *(mined if removal[1] == "err" else ["--all"]), "--yes")
+    with Sidecar(home) as sidecar:
+        assert capture(sidecar, "pytest -q", "s2", exitCode=1, error=error.replace("requests", "numpy"))["mined"] == []
+        assert sidecar.call("lessons/list")["lessons"] == []
+    with sqlite3.connect(home.database) as connection:
+        payloads = [
+            row[0] for row in connection.execute("select payload from events union select message from lesson_calls")
+        ]
+    assert not any("requests" in payload for payload in payloads)
+
+
+def test_clean_with_two_choices_removes_nothing(home: Home) -> None:
+    home.run(*LEARN)
+    assert "nothing was removed" in home.run("lessons", "clean", "--all", "--duplicates", "--yes", check=False).stderr
+    assert len(home.json("lessons", "list")["lessons"]) == 1
+
+
 def test_a_forgotten_lesson_is_gone_from_tables_and_files(home: Home) -> None:
     home.run(*LEARN)
     home.run("forget", "--query", "循环导入", "--yes")
