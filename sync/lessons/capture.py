@@ -1,6 +1,6 @@
 """Capture tool calls: count repeated errors, find their cures, and answer with the lesson that matches.
 
-A call leaves two traces: a `tool_call` event with tool, kind of command and exit code, as other programs append it,
+A call leaves two traces: a `tool_call` event with tool, kinds of command and file and the exit code, which replicates,
 and, near an error, a `lesson_observed` event with the command and the text of the error, which stays on this device.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sync.db.engine import Transaction
 from sync.lessons import store
-from sync.lessons.commands import command_of, command_shape, file_path_of, language_of
+from sync.lessons.commands import command_of, command_shape, file_path_of, file_shape, language_of
 from sync.lessons.error_text import error_key, errors_in, is_interrupt, keys_in_output
 from sync.lessons.matching import MatchedLesson, MatchRequest
 from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall, MinedCure, mine
@@ -210,7 +210,7 @@ class LessonCapture:
     ) -> EventDraft:
         details: dict[str, Any] = {
             "command": command_shape(call.command),
-            "file_path": call.file_path,
+            "file_path": file_shape(call.file_path),
             "exit_code": exit_code,
         }
         payload: dict[str, Any] = {

@@ -59,7 +59,25 @@ _PYTHON_TYPES: Final = frozenset(
 )
 _WRAPPERS: Final = re.compile(r"^(?:(?:sudo|time|env|nohup|exec|command)\s+|\w+=\S*\s+|cd\s+\S+\s*(?:&&|;)\s*)+")
 _WORD: Final = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9:_-]*$")
+_QUOTE: Final = re.compile(r"[\"'`$\\]")
+_TEST_FILE: Final = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*|[^/]*[._-](?:test|spec)\.[^/]+)")  # as of insights
+_OTHER_SUFFIXES: Final = frozenset({"md", "rst", "txt", "adoc", "json", "toml", "yaml", "yml", "xml", "ini", "cfg"})
+_PYTHONS: Final = frozenset({"python", "python3", "py"})
+_MODULES: Final = frozenset({"pytest", "unittest", "pip", "venv", "mypy", "ruff", "build", "tox"})
+_SUBCOMMAND_PROGRAM_WORDS: Final = """
+git npm pnpm yarn bun npx pip pip3 uv poetry cargo go docker podman kubectl helm make just dotnet mvn gradle
+bundle composer brew apt apt-get terraform gh
+"""
+_WITH_SUBCOMMANDS: Final = frozenset(_SUBCOMMAND_PROGRAM_WORDS.split())
+_SUBCOMMAND_WORDS: Final = """
+add am apply apt audit bisect blame branch bench build cache check checkout cherry-pick ci clean clone commit
+compose config cp create delete describe dev diff doc doctor down env exec export fetch fix fmt format freeze
+generate get help image images info init inspect install kill lint list lock log login logs ls merge mod mv new
+outdated pack package patch plan pr prune ps publish pull push rebase release remote remove reset restart restore
+revert rm rollout run scale sed search serve show start stash status stop submodule sync switch tag test tidy tool
+top tree uninstall up update upgrade venv verify version vet view volume why workspace worktree
+"""
+_SUBCOMMANDS: Final = frozenset(_SUBCOMMAND_WORDS.split())
 _READ_ONLY: Final = frozenset(
     [
         "ls",
@@ -134,14 +152,30 @@ def command_key(command: str) -> str | None:
 
 
 def command_shape(command: str) -> str:
-    """The program and its subcommand, `npm run build` as `npm run`: no names, no values."""
+    """The program, and its subcommand if both are known: `npm run build` as `npm run`. No other word is kept.
+
+    It leaves the device: any other word may be a name, a host or a secret. Empty if a value before the program is quoted.
+    """
+    before = _WRAPPERS.match(command.strip())
     words = normalise_command(command).split()[:3]
-    if not words:
+    if not words or (before is not None and _QUOTE.search(before[0])):
         return ""
-    program = words[0].rsplit("/", 1)[-1]
+    program = words[0].replace("\\", "/").rsplit("/", 1)[-1]
     if not _WORD.fullmatch(program):
         return ""
-    return " ".join([program, *(word for word in words[1:2] if _SUBCOMMAND.fullmatch(word))])
+    if program in _PYTHONS and words[1:2] == ["-m"] and words[2:3] and words[2] in _MODULES:
+        return " ".join([program, *words[1:]])
+    is_known = program in _WITH_SUBCOMMANDS and words[1:2] and words[1] in _SUBCOMMANDS
+    return f"{program} {words[1]}" if is_known else program
+
+
+def file_shape(file_path: str) -> str:
+    """A file as `*.py`, or `test_*.py` if it is a test; `*` if its suffix is not known. It leaves the device."""
+    if not file_path:
+        return ""
+    suffix = file_path.rpartition("/")[2].rpartition(".")[2].lower()
+    is_known = suffix in _LANGUAGE_OF_SUFFIX or suffix in _OTHER_SUFFIXES
+    return ("test_*" if _TEST_FILE.search(file_path) else "*") + (f".{suffix}" if is_known else "")
 
 
 def is_edit(tool: str, file_path: str) -> bool:
