@@ -1337,6 +1337,7 @@ export interface Methods {
       path: string;
       passphrase?: string | null;
       /** default false */ withLessons?: boolean;
+      /** default false */ withNotes?: boolean;
     };
     result: ExportedJson;
   };

@@ -4,7 +4,7 @@ See docs/decisions/014-archive-import.md for what an import changes.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.log import store
-from sync.log.event_types import LESSON_TYPES
+from sync.log.event_types import LESSON_TYPES, NOTE_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Query
@@ -62,14 +62,19 @@ class ArchiveService:
         passphrase: str | None,
         on_progress: OnProgress,
         with_lessons: bool = False,
+        with_notes: bool = False,
     ) -> ExportedJson:
-        """Write everything, lessons only if asked, into a new file. Raises InvalidInput if it exists, StorageError."""
+        """Write everything, lessons and notes only if asked, into a new file.
+
+        Raises InvalidInput if it exists, StorageError.
+        """
+        omitted = frozenset((() if with_lessons else LESSON_TYPES) + (() if with_notes else NOTE_TYPES))
         head = await self._log.newest_position()
         counts = [0, 0]
 
         async def fill(writer: ArchiveWriter) -> None:
             await asyncio.to_thread(writer.add, INFO_PART, await build_info_part(self._log, head, self._clock))
-            counts[0] = await self._write_events(writer, head, on_progress, with_lessons=with_lessons)
+            counts[0] = await self._write_events(writer, head, on_progress, omitted)
             counts[1] = await self._write_document(writer, document)
             await asyncio.to_thread(writer.add, "settings.json", msgspec.json.encode(settings))
 
@@ -77,7 +82,7 @@ class ArchiveService:
         return ExportedJson(str(path), counts[0], counts[1], written.bytes, written.sha256, passphrase is not None)
 
     async def _write_events(
-        self, writer: ArchiveWriter, head: int, on_progress: OnProgress, *, with_lessons: bool
+        self, writer: ArchiveWriter, head: int, on_progress: OnProgress, omitted: Collection[str]
     ) -> int:
         expired_ids = await self._log.database.read(expired_here)
         after = number = events = 0
@@ -87,8 +92,7 @@ class ArchiveService:
             if not batch:
                 break
             after = batch[-1].position
-            if not with_lessons:
-                batch = [event for event in batch if event.type not in LESSON_TYPES]
+            batch = [event for event in batch if event.type not in omitted]
             if exported := [event for event in batch if event.payload or event.event_id not in expired_ids]:
                 number, events = number + 1, events + len(exported)
                 await asyncio.to_thread(writer.add, *build_events_part(number, exported))

@@ -372,7 +372,6 @@ _QUESTION_FIELDS: Final = (
 )
 _NOTE_READERS: Final = ("notes", "recall", "erasure")
 _ANSWER_FIELDS: Final = ("question_id", "option")
-_EXPIRED: Final = "Nobody answered in 30 days, or the note changed."
 _FILES, _SERVICE = "notes.workspace", "notes.service"
 _NOTE_TYPES: Final = (
     _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
@@ -382,7 +381,7 @@ _NOTE_TYPES: Final = (
     _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
     _local_type(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, _SERVICE, "notes", "erasure"),
     _local_type(MEMORY_QUESTION_ANSWERED, "A question was answered.", _ANSWER_FIELDS, _SERVICE, "notes"),
-    _local_type(MEMORY_QUESTION_EXPIRED, _EXPIRED, ("question_id",), _SERVICE, "notes"),
+    _local_type(MEMORY_QUESTION_EXPIRED, "Unanswered, or the note changed.", ("question_id",), _SERVICE, "notes"),
 )
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
@@ -394,6 +393,7 @@ CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Lessons": _LESSON_TYPES,
     "Notes": _NOTE_TYPES,
 }
+NOTE_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
 EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
 
 # No other module decides what may leave the device.

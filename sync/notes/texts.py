@@ -7,7 +7,7 @@ from sync.notes.model import ACTIVE, STRONG, NoteFile
 from sync.notes.note_draft import pointer, reminder
 from sync.redaction.prompt_fence import neutralise
 
-SESSION_CHARS: Final = 2_000  # of the text for a session's start
+SESSION_CHARS: Final = 1_800  # of the text for a session's start; the fence of the hooks makes at most 2,000 of it
 REMINDER_CHARS: Final = 200
 COLD_START_ZH: Final = "还没有任何记忆。可以先写几条你最在意的约束或“不要”，之后的检索会自动参考。"
 COLD_START_EN: Final = (

@@ -17,12 +17,12 @@ from sync.db.engine import Transaction
 from sync.errors import DocumentChanged, StorageBusy, StorageError
 from sync.log import store
 from sync.log.event_types import (
-    CATALOGUE,
     MEMORY_INDEX_UPDATED,
     MEMORY_NOTE_CREATED,
     MEMORY_NOTE_DELETED,
     MEMORY_NOTE_UPDATED,
     NOTE_TEXT_TYPES,
+    NOTE_TYPES,
     RETRACTING_TYPES,
 )
 from sync.log.ingest import DraftBuilder
@@ -35,7 +35,6 @@ from sync.notes.note_format import parse_note
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
 
-NOTE_EVENT_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
 LOCK_FILE: Final = "notes.lock"
 LEFTOVER_SECONDS: Final = 60.0  # a running writer of another data directory is younger
 LOCK_TIMEOUT: Final = 120.0  # seconds; a writer holds the lock for some tens of milliseconds
@@ -193,7 +192,7 @@ class NoteWorkspace:
                 state = self._audits[project_id] = AuditState(retractions_position=newest)
                 state.retractions.apply(store.read_by_types(connection, RETRACTING_TYPES, after=0))
             while page := store.read_page(
-                connection, Query(project_id=project_id, types=NOTE_EVENT_TYPES, after=state.position)
+                connection, Query(project_id=project_id, types=NOTE_TYPES, after=state.position)
             ).events:
                 state.apply(page)
             return state

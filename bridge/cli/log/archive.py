@@ -21,10 +21,14 @@ def export_archive(
     encrypt: Annotated[bool, typer.Option("--encrypt", help="Seal it with a passphrase, asked for here.")] = False,
     passphrase_file: PassphraseFile = None,
     with_lessons: Annotated[bool, typer.Option("--with-lessons", help="Lessons too; by default they stay.")] = False,
+    with_notes: Annotated[
+        bool, typer.Option("--with-notes", help="Events of notes too; by default they stay.")
+    ] = False,
 ) -> None:
     """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypt, twice=True)
-    params = {"path": path_argument(path), "passphrase": passphrase, "withLessons": with_lessons}
+    chosen = {"withLessons": with_lessons, "withNotes": with_notes}
+    params = {"path": path_argument(path), "passphrase": passphrase, **chosen}
     call_with_progress("archive/export", params, _show_exported)
 
 

@@ -22,6 +22,7 @@ class ArchiveExport(Params, frozen=True):
     path: PathText
     passphrase: str | None = None
     with_lessons: bool = False
+    with_notes: bool = False
 
 
 class ArchiveImport(Params, frozen=True):
@@ -50,6 +51,7 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
         passphrase=params.passphrase,
         on_progress=report,
         with_lessons=params.with_lessons,
+        with_notes=params.with_notes,
     )
 
 

@@ -1,5 +1,6 @@
 """Notes of a project through real sidecars and commands."""
 
+import gzip
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ def test_a_note_is_written_found_replaced_and_deleted(sidecar: Sidecar, project:
     assert sniffed["covered"] is True
     session = sidecar.call("notes/session", **where)
     assert [note["id"] for note in session["notes"]] == [second["noteId"]]
-    assert len(session["text"]) <= 2_000
+    assert len(session["text"]) <= 1_800
 
     deletion = sidecar.call("notes/delete", **where, id=second["noteId"])["needsConfirmation"]
     sidecar.call("notes/answer", **where, questionId=deletion["questionId"], option="a")
@@ -230,6 +231,22 @@ def test_no_event_of_a_note_is_queued_for_the_cloud(sidecar: Sidecar, project: P
     assert {"memory_note_created", "memory_index_updated", "memory_question_asked"} <= set(reaches)
     assert "memory.retrieve.performed" in reaches
     assert set(reaches.values()) == {"local"}
+
+
+def test_an_archive_has_the_events_of_notes_only_if_asked_and_brings_them_back(project: Path, tmp_path: Path) -> None:
+    home, other = Home(tmp_path / "home"), Home(tmp_path / "other")
+    payload = json.dumps([POSTGRES])
+    home.run("notes", "remember", payload, "--project", str(project))
+    home.run("export", str(tmp_path / "plain.xbm"))
+    home.run("export", str(tmp_path / "asked.xbm"), "--with-notes")
+    plain, asked = (
+        gzip.decompress((tmp_path / f"{name}.xbm").read_bytes()).decode(errors="ignore") for name in ("plain", "asked")
+    )
+    assert "一律熟悉" not in plain
+    assert "一律熟悉" in asked
+    other.run("import", str(tmp_path / "asked.xbm"))
+    (hit,) = other.json("search", "一律熟悉", "--kind", "note")["hits"]
+    assert "PostgreSQL" in json.dumps(hit)
 
 
 def test_a_folder_of_lingxi_opens_unchanged_and_shared_notes_count(sidecar: Sidecar, project: Path) -> None:
