@@ -54,7 +54,7 @@ from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 from sync.runtime.supervision import background_tasks, supervise
 from sync.settings.settings import Settings
-from sync.startup import cleanup, doctor
+from sync.startup import cleanup, doctor, lesson_check
 from sync.startup.open_database import open_database
 from sync.system.hardware_id import read_hardware_id
 
@@ -232,9 +232,8 @@ class App:
 
     async def check_health(self) -> list[doctor.HealthCheck]:
         """The checks that need an open application; `doctor.check_environment` does the rest."""
-        return await doctor.check_open_app(
-            self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor
-        )
+        parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
+        return [*await doctor.check_open_app(*parts), await lesson_check.check_lessons(self.lessons())]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""

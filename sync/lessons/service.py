@@ -238,6 +238,20 @@ class LessonService:
         finally:
             lock.release()
 
+    async def inspect(self) -> tuple[list[Lesson], list[str]]:
+        """The lessons of the tables, and the files of the tree that differ from them; it writes nothing."""
+        database = self._log.database
+        if not await self._log.newest_position(LESSON_TYPES) or not await database.read(store.is_created):
+            return [], []
+        lessons = await database.read(store.all_lessons)
+        files = render_tree(lessons) if lessons else {}
+
+        def differs(name: str) -> bool:
+            found = read_once(self.folder / name)
+            return found is None or found.data != files[name]
+
+        return lessons, await asyncio.to_thread(lambda: [name for name in files if differs(name)])
+
     async def apply_erasures(self) -> None:
         """Take erased lessons out of the tables and the tree, if there are any."""
         if await self._log.newest_position(LESSON_TYPES) and self.folder.exists():

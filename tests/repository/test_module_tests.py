@@ -34,6 +34,7 @@ PROTECTED_BY: Final = {
     "bridge/methods/memory/lesson_review.py": "acceptance/log/test_lessons.py",
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
+    "sync/startup/lesson_check.py": "acceptance/log/test_lessons.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
     "sync/notes/note_format.py": "property/notes/test_note_files.py",

@@ -201,3 +201,24 @@ def test_a_review_shows_past_errors_that_fit_a_file_or_a_diff(home: Home, tmp_pa
     assert home.json("lessons", "review", str(changed)) == {"files": 1, "findings": []}
     for wrong in (["lessons", "review"], ["lessons", "review", str(tmp_path / "missing.py")]):
         assert home.run(*wrong, check=False).returncode == 2
+
+
+def test_doctor_counts_the_lessons_and_names_a_file_that_differs(home: Home) -> None:
+    def check() -> Any:
+        checks = json.loads(home.run("--json", "doctor", check=False).stdout)["checks"]
+        (found,) = [one for one in checks if one["name"] == "lessons"]
+        return found
+
+    home.run("status")
+    assert (check()["ok"], check()["found"]) == (None, "none")
+    home.run(*LEARN)
+    assert check()["ok"] is True
+    assert check()["found"].startswith("1, of which candidates: 0; ")
+    (file,) = home.database.parents[2].glob("lessons/*/errors/python.json")
+    file.write_text("[]", "utf-8")
+    assert check()["found"].endswith("; differ: errors/python.json")
+    assert "not read back" in check()["hint"]
+    folder = file.parents[1]
+    folder.rename(folder.with_name("away"))
+    folder.write_text("a file in the place of the folder", "utf-8")
+    assert check()["ok"] is False
