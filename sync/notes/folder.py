@@ -5,42 +5,65 @@ followed when writing, and below `notes/share/` nothing is written.
 """
 
 import os
-from dataclasses import dataclass, field
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from sync.errors import InvalidInput, StorageError
+from sync.log.model import MAX_NAME_LENGTH
 from sync.notes.index_format import Index, index_of, parse_index
-from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, NoteFile
+from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
 from sync.notes.note_draft import index_row
 from sync.notes.note_format import parse_note
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import make_folder_below, read_once, remove_temporary_files, translate_os_errors
+from sync.system.files import make_folder_below, read_once, remove_temporary_files
 
 LINGXI_BASE: Final = ".cursor/.lingxi"
 OWN_BASE: Final = ".xiaobai"
 INDEX_FILE: Final = "memory/INDEX.md"
 TEMPLATE_FILE: Final = "memory/references/memory-note-template.md"
 MAX_NOTE_BYTES: Final = 256 * 1024
-MAX_NOTES: Final = 5_000  # files that are read of a project
+MAX_NOTES: Final = 5_000  # files that are read of a project, those of the project before those of `share/`
+INDEX_DEFAULTS: Final = ("Status", "Strength", "Kind", "Source")  # cells that count if the note's Meta lacks them
+
+_LEFT: Final = "it is left as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFolderContent:
     """What a memory folder holds. `notes`: by id, those of the project over those of `share/`.
 
-    `index` is None if there is no INDEX.md or it cannot be read; then `index_bytes` are what it holds.
+    `index` is None if there is no INDEX.md or it cannot be read; then `index_bytes` are what it holds. `is_complete`:
+    every file was listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
     """
 
     notes: dict[str, NoteFile] = field(default_factory=dict)
     index: Index | None = None
     index_bytes: bytes | None = None
     warnings: tuple[str, ...] = ()
+    is_complete: bool = True
+    unread_files: frozenset[str] = frozenset()
 
     @property
     def index_sha256(self) -> str | None:
         return None if self.index_bytes is None else sha256(self.index_bytes)
+
+    def row_id(self, file: str) -> str:
+        """The id of the row of INDEX.md that names this file; empty if there is none."""
+        rows = {} if self.index is None else self.index.rows
+        return next((note_id for note_id, row in rows.items() if row.get("File") == file), "")
+
+    def is_gone(self, note_id: str) -> bool:
+        """Whether the note of this id has no file any more; False if that is not certain."""
+        if note_id in self.notes or not self.is_complete or (self.index is None and self.unread_files):
+            return False
+        row = {} if self.index is None else self.index.rows.get(note_id, {})
+        return row.get("File") not in self.unread_files and note_id not in {
+            Path(name).stem for name in self.unread_files
+        }
 
 
 class NoteFolder:
@@ -58,18 +81,21 @@ class NoteFolder:
     def read(self) -> NoteFolderContent:
         """Read everything. What cannot be read is named in `warnings` and left as it is. Raises StorageError."""
         warnings: list[str] = []
-        notes = self._read_notes(warnings)
-        probe = read_once(self.root / INDEX_FILE)
-        index = None
-        if probe is not None:
-            index = self._parse_index(probe.data)
-            if index is None:
-                warnings.append(
-                    "INDEX.md has no table with the columns Id and File; the notes are read from their files"
-                )
-            else:
-                warnings += index.problems
-        return NoteFolderContent(notes, index, None if probe is None else probe.data, tuple(warnings))
+        if not self._is_inside(self.root / NOTES_PREFIX):
+            warnings.append(f"{self.base}/{NOTES_PREFIX} is a link out of the project and is left out")
+            return NoteFolderContent(warnings=tuple(warnings), is_complete=False)
+        index_bytes = self._read_index(warnings)
+        index = None if index_bytes is None else self._parse_index(index_bytes)
+        if index is not None:
+            warnings += index.problems
+        elif index_bytes is not None:
+            warnings.append("INDEX.md has no table with the columns Id and File; the notes are read from their files")
+        rows = {} if index is None else {row.get("File", ""): row for row in reversed(index.rows.values())}
+        paths, is_complete = self._note_paths(warnings)
+        notes, unread = self._read_notes(paths, rows, warnings)
+        read = {self._name(path) for path in paths} - unread
+        unread |= {name for name in rows if name not in read and self._may_exist(name)}
+        return NoteFolderContent(notes, index, index_bytes, tuple(warnings), is_complete, frozenset(unread))
 
     def write_note(self, file: str, text: str, expected_sha256: str | None) -> str:
         """Write a note; the SHA-256 of its new bytes. Raises DocumentChanged, StorageError."""
@@ -105,46 +131,91 @@ class NoteFolder:
     def remove_leftovers(self, before: float) -> None:
         """Remove the temporary files of killed writers, last written before this time in seconds since 1970."""
         for folder in (self.root / "memory", self.root / NOTES_PREFIX):
-            remove_temporary_files(folder, before=before)
+            if self._is_inside(folder):
+                remove_temporary_files(folder, before=before)
 
     def exists(self) -> bool:
         return os.path.isdir(self.root / "memory")  # noqa: PTH112 - no OSError
 
-    def _read_notes(self, warnings: list[str]) -> dict[str, NoteFile]:
-        notes: dict[str, NoteFile] = {}
-        for path in sorted(self._note_paths(), key=lambda path: (_is_below_share(self._name(path)), path)):
+    def _read_index(self, warnings: list[str]) -> bytes | None:
+        if not self._is_inside(self.root / INDEX_FILE):
+            warnings.append("INDEX.md is a link out of the project and is left out")
+            return None
+        probe = read_once(self.root / INDEX_FILE)
+        return None if probe is None else probe.data
+
+    def _read_notes(
+        self, paths: list[Path], rows: Mapping[str, Mapping[str, str]], warnings: list[str]
+    ) -> tuple[dict[str, NoteFile], set[str]]:
+        """The notes by id, and the files that exist and cannot be read."""
+        notes, unread = dict[str, NoteFile](), set[str]()
+        for path in paths:
             name = self._name(path)
-            file = self._read_note(path, name, warnings)
+            try:
+                file = self._read_note(path, name, rows.get(name, {}))
+            except (ValueError, OSError, StorageError) as error:
+                what = error.message if isinstance(error, StorageError) else str(error)
+                warnings.append(f"{name} {'is not UTF-8' if isinstance(error, UnicodeDecodeError) else what}; {_LEFT}")
+                unread.add(name)
+                continue
             if file is None:
                 continue
+            if not file.note.title:
+                warnings.append(f"{name} has no title; its name is used")
             first = notes.setdefault(file.note_id, file)
             if first is not file:
                 warnings.append(f"{file.note_id} is the id of {first.file} and of {name}; {first.file} is used")
-        return notes
+        return notes, unread
 
-    def _note_paths(self) -> list[Path]:
-        folder = self.root / NOTES_PREFIX
-        with translate_os_errors(folder):
-            found = (Path(at) / name for at, _, names in os.walk(folder) for name in names)
-            paths = [path for path in found if path.suffix == ".md" and not path.name.startswith(".")]
-        return sorted(path for path in paths if _is_note_name(self._name(path)))[:MAX_NOTES]
+    def _note_paths(self, warnings: list[str]) -> tuple[list[Path], bool]:
+        """The files of notes, those of the project first, and whether they are all."""
+        errors: list[OSError] = []
+        walk = os.walk(self.root / NOTES_PREFIX, onerror=errors.append)
+        found = (Path(at) / name for at, _, names in walk for name in names)
+        paths = [path for path in found if path.suffix == ".md" and not path.name.startswith(".")]
+        paths = [path for path in paths if _is_note_name(self._name(path))]
+        paths.sort(key=lambda path: (_is_below_share(self._name(path)), path))
+        failed = [error for error in errors if not isinstance(error, FileNotFoundError)]
+        warnings += [
+            f"{error.filename} cannot be listed ({error.strerror}); its notes are left out" for error in failed
+        ]
+        if len(paths) > MAX_NOTES:
+            warnings.append(f"the project has {len(paths)} notes; only the first {MAX_NOTES} are read")
+        return paths[:MAX_NOTES], not failed and len(paths) <= MAX_NOTES
 
-    def _read_note(self, path: Path, name: str, warnings: list[str]) -> NoteFile | None:
+    def _read_note(self, path: Path, name: str, row: Mapping[str, str]) -> NoteFile | None:
+        """The note of a file; None if it has gone. Raises ValueError, OSError, StorageError."""
+        if path.is_symlink() and not self._is_inside(path):
+            raise ValueError("is a link out of the project")
         try:
-            probe = read_once(path)
-            if probe is None:
-                return None
-            if probe.size > MAX_NOTE_BYTES:
-                warnings.append(f"{name} is larger than {MAX_NOTE_BYTES} bytes and is left out")
-                return None
-            note = parse_note(probe.data.decode("utf-8"))
-        except (UnicodeDecodeError, StorageError) as error:
-            what = error.message if isinstance(error, StorageError) else "is not UTF-8"
-            warnings.append(f"{name} {what}; it is left as it is")
+            found = path.stat()
+        except FileNotFoundError:
+            if path.is_symlink():
+                raise ValueError("is a link to nothing") from None
             return None
-        if not note.title:
-            warnings.append(f"{name} has no title; its name is used")
-        return NoteFile(note.meta.get("Id") or path.stem, name, probe.sha256, note)
+        if stat.S_ISREG(found.st_mode) and found.st_size > MAX_NOTE_BYTES:
+            raise ValueError(f"is larger than {MAX_NOTE_BYTES} bytes")
+        probe = read_once(path)
+        if probe is None:
+            return None
+        note = _with_defaults(parse_note(probe.data.decode("utf-8")), row)
+        note_id = note_id_of(note, name, row.get("Id", ""))
+        if len(note_id) > MAX_NAME_LENGTH:
+            raise ValueError(f"has an Id of more than {MAX_NAME_LENGTH} characters")
+        return NoteFile(note_id, name, probe.sha256, note)
+
+    def _may_exist(self, name: str) -> bool:
+        """Whether INDEX.md names a file that exists, or that cannot be looked for."""
+        try:
+            return stat.S_ISREG((self.root / name).lstat().st_mode)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return False
+        except OSError:
+            return True
+
+    def _is_inside(self, path: Path) -> bool:
+        """Whether a path leads to a place below the project."""
+        return os.path.realpath(path).startswith(os.path.realpath(self.project).rstrip(os.sep) + os.sep)
 
     def _parse_index(self, data: bytes) -> Index | None:
         try:
@@ -158,8 +229,7 @@ class NoteFolder:
     def _writable(self, file: str) -> Path:
         """The path of a file below `memory/`. Raises StorageError if a link leads out of the project."""
         path = self.root / file
-        inside = os.path.realpath(path.parent).startswith(os.path.realpath(self.project) + os.sep)
-        if _is_below_share(file) or ".." in path.parts or not inside or path.is_symlink():
+        if _is_below_share(file) or ".." in path.parts or not self._is_inside(path.parent) or path.is_symlink():
             raise StorageError(f"{file} is not written: it is shared, or a link", hint="Change it where it comes from.")
         return path
 
@@ -169,12 +239,19 @@ def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
     index, changes = content.index, list[str]()
     if index is None:
         return index_of(map(index_row, content.notes.values())), ["INDEX.md was written from the notes"]
-    unread = " ".join(content.warnings)
-    rows = index.rows
-    for note_id, listed in rows.items():
-        if note_id not in content.notes and listed.get("File", "") not in unread:
+    ids = {file.file: note_id for note_id, file in content.notes.items()}
+    for note_id, listed in index.rows.items():
+        new_id = ids.get(listed.get("File", ""))
+        if note_id not in content.notes and new_id is not None and new_id not in index.rows:
+            index = index.with_new_id(note_id, new_id)
+            changes.append(f"{note_id}: its file has the id {new_id} now, so its row was renamed")
+        elif note_id not in content.notes and new_id is not None:
+            index = index.without_row(note_id)
+            changes.append(f"{note_id}: its file is that of {new_id}, so its row was removed")
+        elif content.is_gone(note_id):
             index = index.without_row(note_id)
             changes.append(f"{note_id}: its file is gone, so its row was removed")
+    rows = index.rows
     for note_id, file in content.notes.items():
         row = rows.get(note_id)
         wanted = index_row(file)
@@ -188,6 +265,12 @@ def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
             {name: " ".join(value.split()) for name, value in wanted.items() if value or row is None}
         )
     return index, changes
+
+
+def _with_defaults(note: Note, row: Mapping[str, str]) -> Note:
+    """The note with the cells of its row in INDEX.md for what its Meta lacks."""
+    lacking = {name: row[name] for name in INDEX_DEFAULTS if row.get(name) and not note.meta.get(name)}
+    return replace(note, meta={**note.meta, **lacking}) if lacking else note
 
 
 def _is_below_share(name: str) -> bool:

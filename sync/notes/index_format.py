@@ -81,6 +81,14 @@ class Index:
     def without_row(self, note_id: str) -> Self:
         return replace(self, lines=tuple(line for line in self.lines if line.values is None or line.note_id != note_id))
 
+    def with_new_id(self, note_id: str, new_id: str) -> Self:
+        """The index with another id in a row; its other cells stay."""
+        lines = list[IndexLine]()
+        for line in self.lines:
+            values = None if line.values is None or line.note_id != note_id else {**line.values, "Id": new_id}
+            lines.append(line if values is None else IndexLine(self.render_row(values), values))
+        return replace(self, lines=tuple(lines))
+
     def render(self) -> str:
         return self.head + self.header + self.separator + "".join(line.raw for line in self.lines) + self.tail
 

@@ -189,6 +189,11 @@ SHARE_PREFIX: Final = "memory/notes/share/"
 LIST_SEPARATOR: Final = "；"
 
 
+def note_id_of(note: Note, file: str, row_id: str = "") -> str:
+    """The id of a note: that of its Meta, else that of its row in INDEX.md, else its file's name."""
+    return note.meta.get("Id") or row_id or file.rpartition("/")[2].removesuffix(".md")
+
+
 def bullets(text: str) -> tuple[str, ...]:
     """The items of a list, or the lines of a paragraph; an item keeps its text only."""
     lines = (line.strip() for line in text.splitlines())

@@ -30,7 +30,7 @@ from sync.log.log import EventLog
 from sync.log.model import Origin, Query, project_id_for
 from sync.notes.audit import AuditState, note_payload
 from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
-from sync.notes.model import NoteFile
+from sync.notes.model import NoteFile, note_id_of
 from sync.notes.note_format import parse_note
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
@@ -108,7 +108,7 @@ class NoteWorkspace:
     ) -> NoteFile:
         written = await asyncio.to_thread(opened.folder.write_note, file, text, expected)
         note = parse_note(text)
-        done = NoteFile(note.meta["Id"] if "Id" in note.meta else Path(file).stem, file, written, note)
+        done = NoteFile(note_id_of(note, file, opened.content.row_id(file)), file, written, note)
         await self._write_index(opened)
         kind = MEMORY_NOTE_CREATED if expected is None else MEMORY_NOTE_UPDATED
         await self.record(
@@ -168,13 +168,13 @@ class NoteWorkspace:
             opened.notices.append(f"INDEX.md could not be repaired: {error.message}")
         opened.notices += repairs
         events: list[tuple[str, Mapping[str, Any]]] = []
-        known, unread = opened.audit.known, " ".join(opened.content.warnings)
+        known = opened.audit.known
         for note_id, file in opened.notes.items():
             if note_id not in known:
                 events.append((MEMORY_NOTE_CREATED, note_payload(file, by="edit")))
             elif known[note_id] != file.sha256:
                 events.append((MEMORY_NOTE_UPDATED, note_payload(file, by="edit")))
-        gone = [note_id for note_id in known if note_id not in opened.notes and note_id not in unread]
+        gone = [note_id for note_id in known if opened.content.is_gone(note_id)]
         events += [(MEMORY_NOTE_DELETED, {"note_id": note_id, "by": "edit"}) for note_id in gone]
         if repairs:
             events.append((MEMORY_INDEX_UPDATED, {"repairs": len(repairs)}))

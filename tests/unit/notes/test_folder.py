@@ -1,0 +1,120 @@
+"""The memory folder: what cannot be listed or read is not gone, and links lead no reader out of the project."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sync.notes import folder as folder_module
+from sync.notes.folder import NoteFolder, repaired_index
+
+NOTE = "# {title}\n\n## Meta\n\n- **Id**: {id}\n\n## One-liner\n\n先备份。\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> NoteFolder:
+    (tmp_path / "project" / ".xiaobai" / "memory" / "notes" / "share").mkdir(parents=True)
+    opened = NoteFolder(str(tmp_path / "project"))
+    for note_id in ("MEM-1", "MEM-2"):
+        add(opened, f"{note_id}.md", NOTE.format(title=note_id, id=note_id))
+    content = opened.read()
+    opened.write_index(content, repaired_index(content)[0])
+    return opened
+
+
+def add(folder: NoteFolder, name: str, text: str) -> Path:
+    path = folder.root / "memory" / "notes" / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_a_folder_that_cannot_be_listed_removes_no_row(folder: NoteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    content = folder.read()
+    assert content.notes == {}
+    assert not content.is_gone("MEM-1")
+    assert repaired_index(content)[1] == []
+    assert any("cannot be listed" in warning for warning in content.warnings)
+
+
+def test_a_cut_listing_keeps_own_notes_and_says_so(folder: NoteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(folder, "share/A.md", NOTE.format(title="A", id="A"))
+    monkeypatch.setattr(folder_module, "MAX_NOTES", 2)
+    content = folder.read()
+    assert list(content.notes) == ["MEM-1", "MEM-2"]
+    assert not content.is_gone("A")
+    assert any("only the first 2" in warning for warning in content.warnings)
+
+
+def test_a_deleted_note_is_gone_while_one_whose_id_contains_its_id_is_unreadable(folder: NoteFolder) -> None:
+    (folder.root / "memory" / "notes" / "MEM-1.md").unlink()
+    (folder.root / "memory" / "notes" / "MEM-2.md").write_bytes(b"\xff")
+    (folder.root / "memory" / "notes" / "MEM-10.md").write_bytes(b"\xff")
+    content = folder.read()
+    assert (content.is_gone("MEM-1"), content.is_gone("MEM-2"), content.is_gone("MEM-10")) == (True, False, False)
+    assert repaired_index(content)[1] == ["MEM-1: its file is gone, so its row was removed"]
+
+
+def test_a_link_out_of_the_project_is_not_read(folder: NoteFolder, tmp_path: Path) -> None:
+    outside = tmp_path / "secret.md"
+    outside.write_text(NOTE.format(title="secret", id="MEM-2"), "utf-8")
+    path = folder.root / "memory" / "notes" / "MEM-2.md"
+    path.unlink()
+    path.symlink_to(outside)
+    content = folder.read()
+    assert list(content.notes) == ["MEM-1"]
+    assert not content.is_gone("MEM-2")
+    assert any("link out of the project" in warning for warning in content.warnings)
+
+
+def test_a_folder_that_is_a_link_out_of_the_project_is_neither_read_nor_cleaned(tmp_path: Path) -> None:
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    (outside / "memory" / "notes").mkdir(parents=True)
+    project.mkdir()
+    (project / ".xiaobai").symlink_to(outside)
+    leftover = outside / "memory" / "notes" / ".x.md.0123abcd.tmp"
+    leftover.write_text("", "utf-8")
+    folder = NoteFolder(str(project))
+    add(folder, "A.md", NOTE.format(title="A", id="A"))
+    folder.remove_leftovers(before=float("inf"))
+    assert leftover.exists()
+    content = folder.read()
+    assert content.notes == {}
+    assert any("link out of the project" in warning for warning in content.warnings)
+
+
+def test_a_note_without_an_id_takes_that_of_its_row_with_its_cells(folder: NoteFolder) -> None:
+    index = folder.root / "memory" / "INDEX.md"
+    index.write_text(
+        "| Id | File | Status | Owner |\n|---|---|---|---|\n| K-7 | memory/notes/plain.md | archive | Li |\n", "utf-8"
+    )
+    add(folder, "plain.md", "# Plain\n")
+    note = folder.read().notes["K-7"]
+    assert (note.file, note.note.status) == ("memory/notes/plain.md", "archive")
+
+
+def test_a_changed_id_renames_the_row_and_keeps_its_cells(folder: NoteFolder) -> None:
+    index = folder.root / "memory" / "INDEX.md"
+    index.write_text("| Id | File | Owner |\n|---|---|---|\n| MEM-1 | memory/notes/MEM-1.md | Li |\n", "utf-8")
+    add(folder, "MEM-1.md", NOTE.format(title="new", id="MEM-9"))
+    repaired, changes = repaired_index(folder.read())
+    assert (repaired.rows["MEM-9"]["Owner"], "MEM-1" in repaired.rows) == ("Li", False)
+    assert any("renamed" in change for change in changes)
+
+
+def test_a_row_whose_file_exists_elsewhere_stays(folder: NoteFolder) -> None:
+    (folder.root / "memory" / "other.md").write_text("# Other\n", "utf-8")
+    index = folder.root / "memory" / "INDEX.md"
+    index.write_text(index.read_text("utf-8") + "| O" + " |" * 11 + " | memory/other.md |\n", "utf-8")
+    assert repaired_index(folder.read())[1] == []
+
+
+def test_an_id_that_no_command_takes_is_refused_and_names_the_file(folder: NoteFolder) -> None:
+    add(folder, "long.md", NOTE.format(title="long", id="x" * 70_000))
+    content = folder.read()
+    assert list(content.notes) == ["MEM-1", "MEM-2"]
+    assert any("long.md has an Id of more than" in warning for warning in content.warnings)
+    assert all(len(warning) < 200 for warning in content.warnings)
