@@ -6,7 +6,7 @@ whole. Before a tool only an exact match is of use: a hint about something else 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from bridge.hooks.event import HookEvent
@@ -67,12 +67,32 @@ def event_key(event: HookEvent) -> str:
 
 
 def clean(text: str, limit: int) -> str:
-    """Text that can be stored, at most `limit` characters of it: the beginning and the end."""
+    """Text that can be stored, at most `limit` characters of it: the beginning and the end, both of whole words.
+
+    The sidecar redacts what is left; half a token would no longer look like one. A cut at the end of a line also keeps
+    a name beside its value.
+    """
     text = text.replace("\0", "").encode("utf-8", "replace").decode()
     if len(text) <= limit:
         return text
     head = min(HEAD, limit // 2)
-    return f"{text[:head]}\n…\n{text[len(text) - (limit - head - 3) :]}"
+    return f"{_beginning(text, head)}\n…\n{_end(text, limit - head - 3)}"
+
+
+def _beginning(text: str, size: int) -> str:
+    part = text[: size + 1]
+    line_end = part.rfind("\n")
+    return part[: line_end if line_end >= size // 2 else max(_blanks(part), default=0)]
+
+
+def _end(text: str, size: int) -> str:
+    part = text[len(text) - size - 1 :]
+    line_end = part.find("\n")
+    return part[1 + (line_end if 0 <= line_end <= size // 2 else min(_blanks(part), default=size)) :]
+
+
+def _blanks(text: str) -> Iterator[int]:
+    return (place for place, char in enumerate(text) if char.isspace())
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
 
 OBSERVED_CALLS: Final = CURE_WINDOW + QUIET_CALLS  # calls after an error that are kept for mining
+MAX_OUTPUT: Final = 20_000  # characters of an output or error, its end, in which errors are looked for
 MAX_MESSAGE: Final = 1_000  # characters of an error that are kept
 
 
@@ -166,17 +167,20 @@ class LessonCapture:
         return [self._lessons.drafts.draft_counted(found.lesson_id, "shown", session_id=request.session_id)]
 
     def _cleaned(self, request: MatchRequest) -> MatchRequest:
-        """The request without secrets: what is compared is what was stored."""
+        """The request without secrets: what is compared is what was stored. Texts are cut after they are redacted."""
 
         def clean(text: str | None) -> str | None:
-            return None if text is None else str(self._redactor.clean(text[-20_000:]))
+            return None if text is None else str(self._redactor.clean(text))[-MAX_OUTPUT:]
 
         tool_input = request.tool_input
         if isinstance(tool_input, Mapping):
-            named = {"command": command_of(tool_input), "file_path": file_path_of(tool_input)}
+            named = {
+                "command": command_of(tool_input, limit=None),
+                "file_path": file_path_of(tool_input, limit=None),
+            }
             tool_input = self._redactor.clean_payload({name: value for name, value in named.items() if value}).value
         elif isinstance(tool_input, str):
-            tool_input = clean(tool_input)
+            tool_input = str(self._redactor.clean(tool_input))
         return replace(
             request,
             tool=str(self._redactor.clean(request.tool)),

@@ -120,24 +120,24 @@ EDIT_TOOLS: Final = frozenset(
 )
 
 
-def command_of(tool_input: Any) -> str:
-    """The command of a call's input: a text, or its field `command`."""
+def command_of(tool_input: Any, *, limit: int | None = MAX_COMMAND) -> str:
+    """The command of a call's input: a text, or its field `command`. Before redaction nothing may be cut."""
     if isinstance(tool_input, Mapping):
         value = tool_input.get("command") or tool_input.get("cmd") or tool_input.get("command_line")
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = " ".join(value)
     else:
         value = tool_input
-    return value[:MAX_COMMAND].strip() if isinstance(value, str) else ""
+    return value[:limit].strip() if isinstance(value, str) else ""
 
 
-def file_path_of(tool_input: Any) -> str:
+def file_path_of(tool_input: Any, *, limit: int | None = MAX_COMMAND) -> str:
     """The file that a call reads or edits; empty if it names none."""
     if not isinstance(tool_input, Mapping):
         return ""
     names = ("file_path", "path", "filePath", "target_file", "notebook_path")
     value = next((tool_input[name] for name in names if isinstance(tool_input.get(name), str)), "")
-    return str(value).replace("\\", "/")[:MAX_COMMAND]
+    return str(value).replace("\\", "/")[:limit]
 
 
 def normalise_command(command: str) -> str:

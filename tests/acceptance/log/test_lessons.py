@@ -71,6 +71,18 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
 
 
+def test_a_token_at_the_place_where_a_command_is_cut_is_redacted_first(home: Home) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    with Sidecar(home) as sidecar:
+        for part in ({"command": f"curl {'x' * 1_970} {token}"}, {"file_path": f"{'y' * 1_975}/{token}/z"}):
+            sidecar.call("lessons/capture", tool="Bash", input=part, exitCode=1, error="KeyError: 'k'", sessionId="s")
+    with sqlite3.connect(home.database) as database:
+        dump = "\n".join(database.iterdump())
+    assert "x" * 1_970 in dump
+    assert "y" * 1_975 in dump
+    assert "ghp_" not in dump
+
+
 def test_a_tree_of_another_program_is_imported_and_exported_value_for_value(home: Home, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "errors").mkdir(parents=True)

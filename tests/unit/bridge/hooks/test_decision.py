@@ -48,7 +48,7 @@ def test_a_session_start_asks_for_the_notes_of_the_project() -> None:
 
 def test_long_texts_are_cut_and_what_cannot_be_stored_is_replaced() -> None:
     event = CALL._replace(
-        input={"content": "a" * 50_000, "edits": [{"a": 1}]}, error="x\0" + "y" * 50_000 + "\ud800end"
+        input={"content": "a" * 50_000, "edits": [{"a": 1}]}, error="x\0" + "y " * 25_000 + "\ud800end"
     )
     capture = requests_for(event).capture
     assert capture is not None
@@ -57,6 +57,21 @@ def test_long_texts_are_cut_and_what_cannot_be_stored_is_replaced() -> None:
     assert len(capture["error"]) <= MAX_TEXT
     assert capture["error"].endswith("?end")
     assert "\0" not in json.dumps(capture)
+
+
+@pytest.mark.parametrize("offset", range(45))
+@pytest.mark.parametrize("end", [" ", "\n"])
+def test_a_cut_never_leaves_half_a_word(offset: int, end: str) -> None:
+    token = "ghp_" + "a1B2" * 9
+    text = "x" * offset + end + f"{token}{end}" * 2_000
+    output = requests_for(CALL._replace(output=text)).match["output"]  # type: ignore[index]
+    assert len(output) <= MAX_TEXT
+    assert set(output.split()) <= {"x" * offset, token, "…"}
+    assert output.count(token) > (MAX_TEXT - 200) // (len(token) + 1)
+
+
+def test_a_word_longer_than_what_is_kept_is_left_out() -> None:
+    assert requests_for(CALL._replace(error="z" * 50_000)).match["error"].split() == ["…"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(("reason", "shown"), [("exact", True), ("command", True), ("similar", False)])
