@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync.insights.state import ALL_PROJECTS, DAY_MS, InsightsState, Instinct, Occurrences, instinct_id
+from sync.log.model import GLOBAL_PROJECT
 
 MIN_TRANSITIONS: Final = 3  # of one project; with fewer, all projects are used
 HALF_LIFE_DAYS: Final = 60.0  # of an event's weight
@@ -112,11 +113,11 @@ def activity_profile(state: InsightsState, *, project_id: str | None, limit: int
 
 
 def scored_instincts(state: InsightsState, now_ms: int, *, project_id: str | None = None) -> list[ScoredInstinct]:
-    """All instincts, or a project's, the most confident first."""
+    """All instincts, or those that hold in a project, the most confident first."""
     instincts = [
         score_instinct(key, item, now_ms)
         for key, item in state.instincts.items()
-        if project_id is None or item.project_id == project_id
+        if project_id is None or item.project_id in {project_id, GLOBAL_PROJECT}
     ]
     return sorted(instincts, key=lambda item: (-item.confidence, -item.last_at_ms, item.instinct_id))
 

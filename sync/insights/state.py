@@ -26,7 +26,7 @@ from sync.log.envelope import event_ms
 from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
 
-FORMAT: Final = 1  # another number invalidates the cache
+FORMAT: Final = 2  # another number invalidates the cache
 ALL_PROJECTS: Final = ""  # the scope of all projects together
 MAX_EVENTS: Final = 8  # the newest of a transition
 MAX_EVIDENCE: Final = 60  # the newest events for and against an instinct
@@ -56,7 +56,10 @@ class Evidence(msgspec.Struct, array_like=True):
 
 
 class Instinct(msgspec.Struct):
-    """`trusted`: some evidence is from the user or this device, not only from a model or another device."""
+    """`trusted`: some evidence is from the user or this device, not only from a model or another device.
+
+    `project_id`: where it was seen; `proj_global` once it was seen in two projects.
+    """
 
     kind: str
     text: str
@@ -180,6 +183,8 @@ class InsightsState(msgspec.Struct):
         instinct = self.instincts.get(key)
         if instinct is None:
             instinct = self.instincts[key] = Instinct(kind, text[:MAX_TEXT_CHARS], stage, event.project_id)
+        elif instinct.project_id != event.project_id:
+            instinct.project_id = GLOBAL_PROJECT
         _add_evidence(instinct, event, weight=weight)
         _trim_table(self.instincts, lambda item: (item.count, item.last))
 

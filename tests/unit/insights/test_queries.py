@@ -83,6 +83,17 @@ class TestInstincts:
         assert [status for _, status in seen] == ["candidate", "promoted", "promoted"]
         assert (sequence.one().stage, sequence.one().kind) == ("implement", "correct")
 
+    def test_a_habit_seen_in_two_projects_holds_in_every_project(self, sequence: EventSequence) -> None:
+        def asked(project_id: str) -> list[tuple[str, int]]:
+            found = queries.scored_instincts(sequence.state, NOW, project_id=project_id)
+            return [(item.project_id, len(item.supporting_events)) for item in found]
+
+        for project_id in ("proj_api", "proj_web"):
+            sequence.tell("user_feedback", feedback_type="correction", content="先写测试", project_id=project_id)
+            if project_id == "proj_api":
+                assert (asked("proj_api"), asked("proj_web")) == ([("proj_api", 1)], [])
+        assert asked("proj_api") == asked("proj_web") == asked("proj_other") == [("proj_global", 2)]
+
     def test_one_session_alone_promotes_nothing(self, sequence: EventSequence) -> None:
         for _ in range(5):
             sequence.tell("user_feedback", feedback_type="correction", content="先写测试")
