@@ -59,9 +59,12 @@ def _run(data_dir: Path, folder: Path, stdin: BinaryIO | None) -> None:
         return
     requests = decision.requests_for(event)
     with connect_to_sidecar(data_dir, timeout=CONNECT_TIMEOUT) as connection:
-        _show(event, requests, connection, data_dir, folder)
-        if requests.capture is not None:
-            _ask(connection, "lessons/capture", requests.capture, TOOL_TIMEOUT)
+        captured = None
+        if connection is not None and requests.capture is not None:  # first: what is shown may fail, this must not
+            captured = _ask(connection, "lessons/capture", requests.capture, TOOL_TIMEOUT)
+            if captured is None:
+                hook_files.log_line(folder, "capture dropped: it was refused, or not answered in time")
+        _show(event, requests, captured, connection, data_dir, folder)
 
 
 def _read_event(stdin: BinaryIO | None, folder: Path) -> HookEvent | None:
@@ -82,11 +85,12 @@ def _read_event(stdin: BinaryIO | None, folder: Path) -> HookEvent | None:
 def _show(
     event: HookEvent,
     requests: decision.HookRequests,
+    captured: Mapping[str, Any] | None,
     connection: socket | None,
     data_dir: Path,
     folder: Path,
 ) -> None:
-    """Print the text that belongs to the event, if its host has a place for it."""
+    """Print the text that belongs to the event, if its host has a place for it. `captured`: the sidecar's answer."""
     host = HOSTS[event.host]
     if host.answer(event, "") is None:
         return
@@ -95,17 +99,16 @@ def _show(
         answer = _ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}
         text = _session_block(str(answer.get("text") or ""))
     elif requests.match is not None:
-        text = _hint(event, requests.match, connection, data_dir, folder)
+        if captured is None and requests.capture is None:
+            captured = _ask(connection, "lessons/match", requests.match, TOOL_TIMEOUT)
+        text = _hint(event, captured or _match_without_sidecar(data_dir, requests.match), folder)
     if text:
         output = json.dumps(host.answer(event, text), ensure_ascii=False).encode()
         sys.stdout.buffer.write(output + b"\n")
         sys.stdout.flush()
 
 
-def _hint(event: HookEvent, params: dict[str, Any], connection: socket | None, data_dir: Path, folder: Path) -> str:
-    answer = _ask(connection, "lessons/match", params, TOOL_TIMEOUT)
-    if answer is None:
-        answer = _match_without_sidecar(data_dir, params)
+def _hint(event: HookEvent, answer: Mapping[str, Any], folder: Path) -> str:
     lesson = decision.accepted_lesson(event, answer)
     if lesson is None or not hook_files.claim(folder, "lesson", event.session_id, lesson[0], now=time.time()):
         return ""

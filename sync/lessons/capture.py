@@ -56,7 +56,10 @@ class LessonCapture:
         return await self._lessons.write(decide)
 
     async def capture(self, request: MatchRequest, *, is_interrupted: bool) -> CaptureResult:
-        """Record a call that has run. An interrupt by the user is recorded as a call and is no error."""
+        """Record a call that has run. An interrupt by the user is recorded as a call and is no error.
+
+        Its lesson counts as shown, as that of `match`.
+        """
         request = self._cleaned(request)
         exit_code = request.exit_code
         interrupted = is_interrupted or is_interrupt(exit_code, request.error or "")
@@ -69,7 +72,10 @@ class LessonCapture:
         def decide(connection: Transaction) -> tuple[Sequence[EventDraft], Callable[[], CaptureResult]]:
             return self._capture_in(connection, request, call, tool_call, is_failure=is_failure)
 
-        return await self._lessons.write(decide)
+        result = await self._lessons.write(decide)
+        if shown := self._shown(result.match, request):
+            await self._lessons.write(lambda _: (shown, lambda: None))
+        return result
 
     def _capture_in(
         self,

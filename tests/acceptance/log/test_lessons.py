@@ -66,6 +66,7 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         again = capture("pytest -q", "s2", exitCode=1, error=error)
         assert "pip install requests" in again["lesson"]["text"]
         assert len(again["counted"]) == 1
+        assert capture("pytest -q", "s2", exitCode=1, error=error)["reason"] == "shown"
         other = capture("pytest -q", "s3", exitCode=1, error="ModuleNotFoundError: No module named 'numpy'")
         assert other["lesson"] is None
         assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]

@@ -85,7 +85,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_a_failed_tool_is_kept_and_its_lesson_is_shown_once_a_session(data: Path) -> None:
-    answers = {"lessons/match": {"lesson": LESSON, "reason": "exact"}, "lessons/capture": {}}
+    answers = {"lessons/capture": {"lesson": LESSON, "reason": "exact"}}
     with endpoint(data, answers) as asked:
         shown = hook(data, FAILED)
         again = hook(data, {**FAILED, "error": "Exit code 1\nImportError: again"})
@@ -98,8 +98,8 @@ def test_a_failed_tool_is_kept_and_its_lesson_is_shown_once_a_session(data: Path
     assert set(output) == {"hookEventName", "additionalContext"}
     assert again is None
     assert elsewhere is not None
-    assert [method for method, _ in asked] == ["lessons/match", "lessons/capture"] * 3
-    assert asked[1][1] == {
+    assert [method for method, _ in asked] == ["lessons/capture"] * 3
+    assert asked[0][1] == {
         "tool": "Bash",
         "input": {"command": "python app.py"},
         "project": "/p",
@@ -110,10 +110,18 @@ def test_a_failed_tool_is_kept_and_its_lesson_is_shown_once_a_session(data: Path
 
 
 def test_the_same_event_from_two_settings_files_is_answered_once(data: Path) -> None:
-    with endpoint(data, {"lessons/match": {"lesson": None, "reason": "none"}, "lessons/capture": {}}) as asked:
+    with endpoint(data, {"lessons/capture": {"lesson": None, "reason": "none"}}) as asked:
         hook(data, FAILED)
         hook(data, FAILED)
-    assert len(asked) == 2
+    assert len(asked) == 1
+
+
+def test_before_a_tool_the_lesson_of_its_command_is_asked_for(data: Path) -> None:
+    with endpoint(data, {"lessons/match": {"lesson": LESSON, "reason": "command"}}) as asked:
+        shown = hook(data, {**FAILED, "hook_event_name": "PreToolUse", "error": None})
+    assert [method for method, _ in asked] == ["lessons/match"]
+    assert shown is not None
+    assert LESSON["text"] in shown["hookSpecificOutput"]["additionalContext"]
 
 
 def test_a_session_start_shows_the_notes_in_a_fence(data: Path) -> None:
@@ -131,11 +139,12 @@ def test_a_session_start_shows_the_notes_in_a_fence(data: Path) -> None:
     assert "接口统一返回 ApiResponse" in shown["additional_context"]
 
 
-def test_a_sidecar_without_these_methods_is_no_error(data: Path) -> None:
+def test_a_capture_that_is_refused_is_one_line_of_the_log(data: Path) -> None:
     with endpoint(data, {}) as asked:
         assert hook(data, FAILED) is None
-    assert len(asked) == 2
-    assert not (data / "hooks" / "hooks.log").exists()
+    assert len(asked) == 1
+    (line,) = (data / "hooks" / "hooks.log").read_text().splitlines()
+    assert "capture dropped" in line
 
 
 def test_without_a_sidecar_or_a_memory_it_is_silent(data: Path) -> None:
