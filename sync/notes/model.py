@@ -151,12 +151,16 @@ class Note:
         return " ".join(self.sections.get("One-liner", "").split())
 
     def decision_field(self, name: str) -> str:
-        """A field of the section Context / Decision, such as `Alternatives`; empty if it is missing."""
+        """A field of the section Context / Decision, such as `Alternatives`; empty if it is missing.
+
+        A merge adds lines of a label; all of them count.
+        """
+        values: list[str] = []
         for line in bullets(self.sections.get("Context / Decision", "")):
             label, colon, value = line.replace("：", ":", 1).partition(":")
             if colon and label.strip(" *").casefold() == name.casefold():
-                return value.strip(" *")
-        return ""
+                values.append(value.strip(" *"))
+        return LIST_SEPARATOR.join(value for value in values if value)
 
     @property
     def alternatives(self) -> tuple[str, ...]:

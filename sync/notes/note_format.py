@@ -62,7 +62,10 @@ def with_meta(text: str, changes: Mapping[str, str]) -> str:
     """The text with other values of these Meta fields; a field that is missing is added below the others."""
     lines = text.splitlines(keepends=True)
     left, last_meta, meta_heading = dict(changes), None, None
-    for at, (line, _, name, is_heading) in enumerate(_lines_with_section(text)):
+    headings: list[tuple[int, int]] = []
+    for at, (line, level, name, is_heading) in enumerate(_lines_with_section(text)):
+        if is_heading:
+            headings.append((at, level))
         if is_heading and name == META:
             meta_heading = at
         if is_heading or name != META or (found := _meta_of(line)) is None:
@@ -72,6 +75,8 @@ def with_meta(text: str, changes: Mapping[str, str]) -> str:
             lines[at] = _with_value(lines[at], left.pop(found[0]))
     if left:
         added = [f"- **{name}**: {value}{_newline_of(text)}" for name, value in left.items()]
+        if last_meta is None and meta_heading is None:
+            return _with_new_meta(lines, added, headings, _newline_of(text))
         _insert_meta(lines, added, last_meta, meta_heading, _newline_of(text))
     return "".join(lines)
 
@@ -150,9 +155,26 @@ def _insert_meta(lines: list[str], added: list[str], last_meta: int | None, head
         lines[at + 1 : at + 1] = added
     elif heading is not None:
         lines[heading + 1 : heading + 1] = [newline, *added]
-    else:  # below the title, or at the beginning
-        at = next((at for at, line in enumerate(lines) if _HEADING.match(line.strip("\r\n"))), -1) + 1
-        lines[at:at] = [newline, f"## {META}{newline}", newline, *added, newline]
+
+
+def _with_new_meta(lines: list[str], added: list[str], headings: Sequence[tuple[int, int]], newline: str) -> str:
+    """The text with a Meta below its first heading of level 1, else before its first heading or at the beginning.
+
+    `headings`: the line and the level of each.
+    """
+    bom = "\ufeff" if lines and lines[0].startswith("\ufeff") else ""
+    if bom:
+        lines[0] = lines[0].removeprefix(bom)
+    section = [f"## {META}{newline}", newline, *added, newline]
+    title = next((at for at, level in headings if level == 1), None)
+    if title is None:
+        at = headings[0][0] if headings else 0
+        lines[at:at] = section
+    else:
+        if not lines[title].endswith(("\n", "\r")):
+            lines[title] += newline
+        lines[title + 1 : title + 1] = [newline, *section]
+    return bom + "".join(lines)
 
 
 def _newline_of(text: str) -> str:
