@@ -1,5 +1,6 @@
 """The audit of notes in the log: what events say of notes, which questions are pending, and the four rates. Pure."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,10 +17,14 @@ from sync.log.event_types import (
 )
 from sync.log.model import Event
 from sync.log.retractions import Retractions
-from sync.notes.model import Action, NoteFile
+from sync.notes.model import Action, Layer, NoteFile
+from sync.notes.payloads import is_stored_payload
 
 QUESTION_DAYS: Final = 30
 EVENT_TEXT_CHARS: Final = 12_000  # of a note's text in an event; a longer file is searched by its beginning
+EVENT_TEXT_BYTES: Final = 48_000  # likewise, as JSON
+EVENT_TITLE_CHARS: Final = 300  # of a note's title in an event
+EVENT_NAME_CHARS: Final = 64  # of a note's status in an event
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ class AuditState:
             self.known.pop(note_id, None)
             self._count_change(event, note_id)
         elif event.type == MEMORY_RETRIEVE_PERFORMED:
-            self.retrieved |= {str(name) for name in payload.get("adopted", ())}
+            adopted = payload.get("adopted")
+            self.retrieved |= {str(name) for name in adopted} if isinstance(adopted, list | tuple) else set()
         elif event.type == MEMORY_QUESTION_ASKED:
             question = question_of(event)
             if question is not None and question.question_id not in self.closed:
@@ -126,21 +132,19 @@ def question_to_payload(question: Question) -> dict[str, Any]:
 
 def question_of(event: Event) -> Question | None:
     """The question of an event; None if another program wrote something else."""
-    payload = event.payload
-    try:
-        return Question(
-            question_id=str(payload["question_id"]),
-            action=Action(payload["action"]),
-            asked_at=str(payload["asked_at"]),
-            note_id=str(payload["note_id"]),
-            note_sha256=str(payload["note_sha256"]),
-            new_note_id=str(payload["new_note_id"]),
-            layer=str(payload["layer"]),
-            payload=payload["payload"],
-            session=str(payload["session"]),
-        )
-    except (KeyError, ValueError):
+    value = event.payload
+    names = ("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "session")
+    texts = {name: text for name in names if isinstance(text := value.get(name), str)}
+    if len(texts) < len(names) or not texts["question_id"]:
         return None
+    try:
+        action, asked_at = Action(texts.pop("action")), datetime.fromisoformat(texts["asked_at"])
+        Layer(texts["layer"])
+    except ValueError:
+        return None
+    payload = value.get("payload")
+    is_sound = payload is None if action is Action.DELETE else is_stored_payload(payload)
+    return Question(action=action, payload=payload, **texts) if is_sound and asked_at.tzinfo is not None else None
 
 
 def note_payload(file: NoteFile, **more: Any) -> dict[str, Any]:
@@ -150,12 +154,20 @@ def note_payload(file: NoteFile, **more: Any) -> dict[str, Any]:
         "note_id": file.note_id,
         "file": file.file,
         "sha256": file.sha256,
-        "title": note.title,
-        "status": note.status,
+        "title": note.title[:EVENT_TITLE_CHARS],
+        "status": note.status[:EVENT_NAME_CHARS],
         "shared": file.is_shared,
-        "text": note.searchable[:EVENT_TEXT_CHARS],
+        "text": _event_text(note.searchable),
         **more,
     }
+
+
+def _event_text(text: str) -> str:
+    """The beginning of a text that fits into an event; characters that JSON escapes take more bytes."""
+    text = text[:EVENT_TEXT_CHARS]
+    while len(json.dumps(text, ensure_ascii=False).encode()) > EVENT_TEXT_BYTES:
+        text = text[: len(text) * 3 // 4]
+    return text
 
 
 def _rate(part: int, whole: int) -> float | None:

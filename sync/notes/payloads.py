@@ -1,5 +1,6 @@
 """Check payloads. Pure. Every fault of every payload is named at once, and one fault refuses all payloads."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -10,8 +11,10 @@ MAX_PAYLOADS: Final = 20  # in one call; a conversation has few judgements
 MAX_TEXT_CHARS: Final = 2_000  # of one field
 MAX_PRINCIPLES: Final = 10
 MAX_NAMED_FAULTS: Final = 40
+MAX_PAYLOAD_BYTES: Final = 40 * 1024  # as JSON: an event holds a payload with the fields of its question
 MAX_SCORE: Final = 2
 
+_TOO_LONG: Final = f"is longer than {MAX_TEXT_CHARS} characters"
 _FIELDS: Final = ("scene", "principles", "choice", "evidence", "source", "confidence", "apply", "scores")
 _CHOICES: Final = {"source": SOURCES, "confidence": CONFIDENCES, "apply": AUDIENCES}
 _HINT: Final = (
@@ -27,7 +30,11 @@ def parse_payloads(values: object) -> list[Payload]:
         raise InvalidInput("payloads is an array of payloads", field="payloads", hint=_HINT)
     if len(values) > MAX_PAYLOADS:
         raise InvalidInput(f"a call takes at most {MAX_PAYLOADS} payloads", field="payloads", hint=_HINT)
-    faults = [(f"payloads[{at}]{place}", fault) for at, value in enumerate(values) for place, fault in _faults(value)]
+    faults = [
+        (f"payloads[{at}]{place}", fault)
+        for at, value in enumerate(values)
+        for place, fault in (*_faults(value), *_size_faults(value))
+    ]
     if faults:
         shown = "; ".join(f"{place} {fault}" for place, fault in faults[:MAX_NAMED_FAULTS])
         more = f"; and {len(faults) - MAX_NAMED_FAULTS} more" if len(faults) > MAX_NAMED_FAULTS else ""
@@ -48,6 +55,11 @@ def payload_of(value: Mapping[str, Any]) -> Payload:
         apply=value.get("apply") or "project",
         scores=None if scores is None else ScoreCard(*(scores[name] for name in DIMENSIONS)),
     )
+
+
+def is_stored_payload(value: object) -> bool:
+    """Whether `payload_of` reads the object of an event. Redaction may have made a text longer."""
+    return all(fault == _TOO_LONG for _, fault in _faults(value))
 
 
 def payload_to_json(payload: Payload) -> dict[str, Any]:
@@ -82,6 +94,12 @@ def _faults(value: object) -> Iterator[tuple[str, str]]:
     yield from _score_faults(value.get("scores"))
 
 
+def _size_faults(value: object) -> Iterator[tuple[str, str]]:
+    size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    if size > MAX_PAYLOAD_BYTES:
+        yield "", f"is {size} bytes, more than {MAX_PAYLOAD_BYTES}"
+
+
 def _text_faults(value: Mapping[str, Any], name: str, *, required: bool) -> Iterator[tuple[str, str]]:
     text = value.get(name)
     if text is None and not required:
@@ -91,7 +109,7 @@ def _text_faults(value: Mapping[str, Any], name: str, *, required: bool) -> Iter
     elif required and not _one_line(text):
         yield f".{name}", "is empty"
     elif len(text) > MAX_TEXT_CHARS:
-        yield f".{name}", f"is longer than {MAX_TEXT_CHARS} characters"
+        yield f".{name}", _TOO_LONG
 
 
 def _principle_faults(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

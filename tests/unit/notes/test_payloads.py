@@ -55,3 +55,9 @@ def test_only_an_array_is_taken() -> None:
     with pytest.raises(InvalidInput):
         parse_payloads(GOOD)
     assert parse_payloads([]) == []
+
+
+def test_a_payload_that_no_event_can_hold_is_refused() -> None:
+    texts = [f"{at}" + "长" * 1_990 for at in range(10)]
+    with pytest.raises(InvalidInput, match=r"payloads\[1\] is \d+ bytes"):
+        parse_payloads([GOOD, {**GOOD, "principles": texts, "choice": texts[0]}])
