@@ -15,7 +15,7 @@ from sync.errors import InvalidInput, StorageError
 from sync.log.model import MAX_NAME_LENGTH
 from sync.notes.index_format import Index, index_of, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
-from sync.notes.note_draft import index_row
+from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
@@ -46,6 +46,13 @@ class NoteFolderContent:
     warnings: tuple[str, ...] = ()
     is_complete: bool = True
     unread_files: frozenset[str] = frozenset()
+
+    @property
+    def current(self) -> list[NoteFile]:
+        """The notes without the shared ones that a note of the project supersedes."""
+        own = (file for file in self.notes.values() if not file.is_shared)
+        superseded = {note_id for file in own for note_id in superseded_ids(file.note)}
+        return [file for file in self.notes.values() if not (file.is_shared and file.note_id in superseded)]
 
     @property
     def index_sha256(self) -> str | None:

@@ -72,7 +72,7 @@ class NoteQueries:
         """The convention and the notes marked to load, for a session's start. It writes nothing."""
         folder = NoteFolder(project)
         content = await asyncio.to_thread(folder.read)
-        loaded = [file for file in content.notes.values() if texts.is_loaded_at_start(file)]
+        loaded = [file for file in content.current if texts.is_loaded_at_start(file)]
         if chinese is None:
             chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)
         fence = self._workspace.clock.random_bytes(FENCE_BYTES).hex()
@@ -82,7 +82,7 @@ class NoteQueries:
     async def rates(self, project: str) -> dict[str, float | None]:
         """The four rates of seed 004."""
         opened = await self._workspace.look(project)
-        active = [file for file in opened.notes.values() if file.note.status != ARCHIVE]
+        active = [file for file in opened.content.current if file.note.status != ARCHIVE]
         return opened.audit.rates(_fragmented(active), len(active))
 
     async def drift(self, project: str) -> list[str]:
@@ -95,9 +95,9 @@ class NoteQueries:
 
     async def _search(self, project: str, text: str, options: Sequence[str] | None) -> Retrieved:
         async with self._workspace.open(project) as opened:
-            files, base = list(opened.notes.values()), opened.folder.base
+            files, base, is_empty = opened.content.current, opened.folder.base, not opened.notes
         if not files or not ranking.is_searchable(text):
-            return Retrieved((), base, not files)
+            return Retrieved((), base, is_empty)
         found = ranking.rank(text, files, await self._semantic_scores(project, text))
         covered = None if options is None else ranking.covering(text, options, found)
         adopted = [one.file.note_id for one in found]

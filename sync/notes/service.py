@@ -161,7 +161,7 @@ class NotesService:
         return replace(scored, status=done.status, note_id=done.note_id, file=done.file)
 
     async def _decide(self, opened: OpenNotes, payload: Payload) -> governance.Decision:
-        current = [file for file in opened.notes.values() if file.note.status != ARCHIVE]
+        current = [file for file in opened.content.current if file.note.status != ARCHIVE]
         if not current:
             return governance.decide(payload, [])
         text = f"{payload.scene}\n{payload.choice}"
@@ -252,11 +252,11 @@ class NotesService:
     def _texts(self, opened: OpenNotes, question: Question) -> tuple[str, str]:
         """The text of the note before and after a confirmed question."""
         target = opened.notes.get(question.note_id) if question.note_id else None
-        before = "" if target is None else target.note.text
+        before = "" if target is None or (target.is_shared and question.payload is not None) else target.note.text
         if question.payload is None:
             return before, ""
         payload = payload_of(question.payload)
-        if question.action is Action.MERGE and target is not None:
+        if question.action is Action.MERGE and target is not None and not target.is_shared:
             return before, note_draft.merged_note_text(target.note, payload, now=opened.now, session=question.session)
         text = note_draft.new_note_text(
             payload,
@@ -264,7 +264,7 @@ class NotesService:
             note_id=question.new_note_id,
             now=opened.now,
             session=question.session,
-            supersedes=question.note_id,
+            supersedes=question.note_id if question.action is Action.REPLACE else "",
         )
         return before, text
 

@@ -315,3 +315,19 @@ def test_twenty_writers_at_once_are_serialised_and_none_is_refused(tmp_path: Pat
     listed = {note["id"] for note in home.json("notes", "list", "--project", str(project))["notes"]}
     assert {outcome["noteId"] for outcome in outcomes if outcome["status"] == "written"} == listed
     assert all(outcome["status"] in {"written", "needsConfirmation"} for outcome in outcomes)
+
+
+def test_a_shared_note_that_was_replaced_is_asked_about_once(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    notes = project / ".xiaobai" / "memory" / "notes"
+    (notes / "share").mkdir()
+    (project / ".xiaobai" / first["file"]).rename(notes / "share" / "team.md")
+    where = {"projectPath": str(project)}
+    (asked,) = remember(sidecar, project, MYSQL)
+    question = asked["needsConfirmation"]
+    assert not [line for line in question["diff"].splitlines()[2:] if line.startswith("-")], "no shared file changes"
+    done = sidecar.call("notes/answer", **where, questionId=question["questionId"], option="a")
+    (known,) = remember(sidecar, project, MYSQL)
+    assert (known["status"], known["noteId"]) == ("known", done["noteId"])
+    found = sidecar.call("notes/retrieve", **where, message="帮我给新项目选择一个数据库")["notes"]
+    assert [note["id"] for note in found] == [done["noteId"]]
