@@ -15,6 +15,7 @@ from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
+from sync.startup.notes_check import check_notes
 
 
 def doctor() -> None:
@@ -46,6 +47,7 @@ async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
         return checks
     try:
         async with open_app(settings, AppMode.GUEST) as app:
-            return [*checks, *await app.check_health()]
+            checks += await app.check_health()
+            return [*checks, await check_notes(app.notes().queries.known_drift)]
     except XiaobaiError as error:
         return [*checks, HealthCheck("start", ok=False, found=f"{error.kind}: {error.message}", hint=error.hint)]

@@ -5,7 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync.log.event_types import MEMORY_RETRIEVE_PERFORMED
+from sync.db.engine import Transaction
+from sync.errors import InvalidInput, StorageError
+from sync.log import store
+from sync.log.event_types import MEMORY_NOTE_CREATED, MEMORY_RETRIEVE_PERFORMED
 from sync.notes import governance, ranking, texts
 from sync.notes.folder import NoteFolder, repaired_index
 from sync.notes.model import ARCHIVE, NoteFile, Payload
@@ -92,6 +95,24 @@ class NoteQueries:
         if content.index is None and content.index_bytes is None and not content.notes:
             return []
         return [*content.warnings, *repaired_index(content)[1]]
+
+    async def known_drift(self) -> tuple[int, list[str]]:
+        """How many projects with notes the log knows and this machine has, and what differs in them."""
+
+        def read(connection: Transaction) -> set[str]:
+            events = store.read_by_types(connection, (MEMORY_NOTE_CREATED,), after=0)
+            return {event.project_path for event in events if event.project_path is not None}
+
+        count, found = 0, list[str]()
+        for project in sorted(await self._workspace.log.database.read(read)):
+            try:
+                found += [f"{project}: {line}" for line in await self.drift(project)]
+            except InvalidInput:  # the folder is gone
+                continue
+            except StorageError as error:
+                found.append(f"{project}: {error.message}")
+            count += 1
+        return count, found
 
     async def _search(self, project: str, text: str, options: Sequence[str] | None) -> Retrieved:
         async with self._workspace.open(project) as opened:

@@ -38,6 +38,7 @@ PROTECTED_BY: Final = {
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
     "sync/notes/note_format.py": "property/notes/test_note_files.py",
+    "sync/startup/notes_check.py": "acceptance/document/test_notes.py",
     "bridge/cli/memory/daily.py": "acceptance/document/test_daily.py",
     "bridge/event_subscription.py": "acceptance/log/test_log_methods.py",
     "bridge/inflight_calls.py": "integration/accounts/test_logout_during_calls.py",

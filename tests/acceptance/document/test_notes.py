@@ -249,6 +249,21 @@ def test_an_archive_has_the_events_of_notes_only_if_asked_and_brings_them_back(p
     assert "PostgreSQL" in json.dumps(hit)
 
 
+def test_doctor_names_a_broken_note_of_a_project_that_it_knows(sidecar: Sidecar, project: Path) -> None:
+    def finding() -> dict[str, Any]:
+        checks = sidecar.call("doctor")["checks"]
+        return next(check for check in checks if check["name"] == "notes")
+
+    assert finding()["ok"] is None
+    remember(sidecar, project, POSTGRES)
+    assert finding()["ok"] is True
+    broken = project / ".xiaobai/memory/notes/broken.md"
+    broken.write_bytes(b"\xff\xfe")
+    assert finding()["ok"] is False
+    assert "broken.md is not UTF-8" in finding()["found"]
+    assert broken.read_bytes() == b"\xff\xfe"
+
+
 def test_a_folder_of_lingxi_opens_unchanged_and_shared_notes_count(sidecar: Sidecar, project: Path) -> None:
     memory = project / ".cursor" / ".lingxi" / "memory"
     (memory / "notes" / "share").mkdir(parents=True)

@@ -1,0 +1,17 @@
+"""The check of notes for `doctor`."""
+
+from collections.abc import Awaitable, Callable
+
+from sync.startup.doctor import MAX_SHOWN_PATHS, HealthCheck
+
+
+async def check_notes(known_drift: Callable[[], Awaitable[tuple[int, list[str]]]]) -> HealthCheck:
+    """Compare INDEX.md and the notes in the projects that the log knows: how many, and what differs or is broken."""
+    count, differences = await known_drift()
+    if not count:
+        return HealthCheck("notes", ok=None, found="no project has notes")
+    if not differences:
+        return HealthCheck("notes", ok=True, found=f"{count} projects; INDEX.md and notes agree")
+    more = f" and {len(differences) - MAX_SHOWN_PATHS} more" if len(differences) > MAX_SHOWN_PATHS else ""
+    hint = "`xiaobai-memory notes list --project FOLDER` repairs INDEX.md; correct or remove a broken file."
+    return HealthCheck("notes", ok=False, found="; ".join(differences[:MAX_SHOWN_PATHS]) + more, hint=hint)
