@@ -235,3 +235,23 @@ def test_doctor_counts_the_lessons_and_names_a_file_that_differs(home: Home) -> 
     folder.rename(folder.with_name("away"))
     folder.write_text("a file in the place of the folder", "utf-8")
     assert check()["ok"] is False
+
+
+def test_a_pattern_is_learned_from_a_file_and_verdicts_and_edits_change_what_is_shown(
+    home: Home, tmp_path: Path
+) -> None:
+    source = tmp_path / "auth_service.py"
+    source.write_text(
+        "class Auth:\n    def login(self, name: str) -> bool:\n        return 'canary' in name\n", "utf-8"
+    )
+    home.run("lessons", "learn", "pattern", str(source), "--name", "登录")
+    (pattern,) = home.json("lessons", "list")["lessons"]
+    assert "login(self, name: str) -> bool" in pattern["record"]["pattern"]["structure"]
+    assert "canary" not in json.dumps(pattern)
+    home.run(*LEARN)
+    (error,) = home.json("lessons", "search", "循环导入")["lessons"]
+    home.run("lessons", "edit", error["id"], "--solution", "改用函数内导入")
+    home.run("lessons", "hurt", error["id"])
+    assert match_in(home.database.parents[2], CALL)["lesson"] is None
+    home.run("lessons", "helped", error["id"])
+    assert "改用函数内导入" in match_in(home.database.parents[2], CALL)["lesson"]["text"]
