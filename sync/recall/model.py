@@ -33,6 +33,7 @@ class SearchRequest:
     kinds: tuple[str, ...] = ()
     preset: Preset | None = None  # that of the settings by default
     turns: tuple[str, ...] = ()
+    hidden_ids: tuple[str, ...] = ()  # entries that are no hits
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ class RecallService:
     ) -> SearchResult:
         names_span = query.since_ms is not None and request.since_ms is None and request.until_ms is None
         if names_span and not query.is_preference:
-            span = ItemFilter(request.project_id, query.since_ms, query.until_ms, request.kinds)
+            span = ItemFilter(request.project_id, query.since_ms, query.until_ms, request.kinds, request.hidden_ids)
             result = await self._search_filtered(request, query, query_vector, span)
             if result.hits:
                 return result
@@ -214,7 +214,7 @@ class RecallService:
             request,
             query,
             query_vector,
-            ItemFilter(request.project_id, request.since_ms, request.until_ms, request.kinds),
+            ItemFilter(request.project_id, request.since_ms, request.until_ms, request.kinds, request.hidden_ids),
         )
 
     async def _search_filtered(

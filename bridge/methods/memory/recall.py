@@ -10,6 +10,7 @@ from sync.app import App
 from sync.clock import Clock
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
+from sync.log.event_types import LESSON_TYPES
 from sync.log.model import MAX_NAME_LENGTH
 from sync.recall.model import Scope, SearchRequest
 from sync.recall.ranking.fusion import PRESETS
@@ -58,16 +59,24 @@ class ContextParams(Search, frozen=True):
 
 async def search(app: App, params: Search) -> SearchJson:
     """What is kept that answers a question, best first."""
-    return contract.search_to_json(await app.recall().search(_search_request(params, app.clock)))
+    ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
+    return contract.search_to_json(await app.recall().search(ask))
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
     """What to put before a message, fenced; empty where nothing is relevant."""
-    ask = _search_request(params, app.clock)
+    ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     return contract.context_to_json(await app.recall().context(ask, max_chars=params.max_chars))
 
 
-def _search_request(params: Search, clock: Clock) -> Any:
+async def _hidden_lessons(app: App) -> tuple[str, ...]:
+    """The lessons that are held back or contradicted. Without lessons nothing is loaded."""
+    if not await app.log.newest_position(LESSON_TYPES):
+        return ()
+    return tuple(one.lesson_id for one in await app.lessons().all() if one.state in {"held_back", "contradicted"})
+
+
+def _search_request(params: Search, clock: Clock, *, hidden_ids: tuple[str, ...]) -> Any:
     given = params.weights
     named = PRESETS[given] if isinstance(given, str) else None
     return SearchRequest(
@@ -80,4 +89,5 @@ def _search_request(params: Search, clock: Clock) -> Any:
         kinds=params.kinds,
         preset=RankingPreset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
         turns=params.turns,
+        hidden_ids=hidden_ids,
     )

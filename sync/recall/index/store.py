@@ -88,6 +88,7 @@ class ItemFilter:
     since_ms: int | None = None
     until_ms: int | None = None
     kinds: tuple[str, ...] = ()
+    hidden_ids: tuple[str, ...] = ()  # entry ids
 
     def where(self) -> tuple[str, list[Any]]:
         """SQL conditions on `i`, each preceded by `and`, and their parameters."""
@@ -100,6 +101,9 @@ class ItemFilter:
             conditions.append(("i.ts_ms < ?", [self.until_ms]))
         if self.kinds:
             conditions.append((f"i.kind in ({_placeholders(self.kinds)})", list(self.kinds)))
+        if self.hidden_ids:
+            hidden = json.dumps(self.hidden_ids)
+            conditions.append(("ifnull(i.entry_id, '') not in (select value from json_each(?))", [hidden]))
         parameters = [value for _, values in conditions for value in values]
         return "".join(f" and {text}" for text, _ in conditions), parameters
 
