@@ -116,11 +116,11 @@ class LessonService:
             drafts = [self.drafts.draft_learned(lesson_id, kind, content, "said", project_id, origin)]
         else:
             drafts = [self.drafts.draft_counted(lesson_id, "occurrences", project_id=project_id)]
-            if _has_cure(content) and (twin.source == "mined" or not _has_cure(twin.content)):
-                edited = {**twin.content, "solution": content["solution"]}
-                drafts.append(
-                    self.drafts.draft(LESSON_EDITED, lesson_id, {"kind": kind, "content": edited, "source": "said"})
-                )
+            edited = with_news(twin, content)
+            if edited != twin.content:
+                confirms = {"source": "said"} if edited.get("solution") != twin.content.get("solution") else {}
+                payload = {"kind": kind, "content": edited, **confirms}
+                drafts.append(self.drafts.draft(LESSON_EDITED, lesson_id, payload))
 
         def result() -> LearnResult:
             lesson = store.find_lesson(connection, lesson_id)
@@ -132,13 +132,19 @@ class LessonService:
         return drafts, result
 
     async def edit(self, lesson_id: str, changes: Mapping[str, Any]) -> Lesson:
-        """Replace fields of a lesson; an edit confirms it. Raises InvalidInput."""
+        """Replace fields of a lesson, of an object the given parts; an edit confirms it. Raises InvalidInput."""
 
         def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], Lesson]]:
             lesson = store.find_lesson(connection, lesson_id)
             if lesson is None:
                 raise _unknown(lesson_id)
-            content = {**lesson.content, **{name: value for name, value in changes.items() if name not in EDITABLE}}
+            content = dict(lesson.content)
+            for name, value in changes.items():
+                if name not in EDITABLE:
+                    former = content.get(name)
+                    if isinstance(former, Mapping) and isinstance(value, Mapping):
+                        value = {**former, **value}  # noqa: PLW2901 - the parts that are not given stay
+                    content[name] = value
             check_new(lesson.kind, content)
             payload = {"kind": lesson.kind, "content": content, "source": "said"}
             return [self.drafts.draft(LESSON_EDITED, lesson_id, payload)], lambda: _present(connection, lesson_id)
@@ -264,6 +270,29 @@ def is_same_lesson(lesson: Lesson, content: Mapping[str, Any]) -> bool:
         return True
     ours, theirs = (quoted_names(text_field(one.get("error") or {}, "message")) for one in (lesson.content, content))
     return ours == theirs or cure_of(lesson.content) == cure_of(content)
+
+
+def with_news(known: Lesson, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a known lesson with the tags of a new one, and with its cure.
+
+    What was said replaces what was mined; another cure that was said is appended to the actions.
+    """
+    edited = dict(known.content)
+    tags, new_tags = edited.get("tags"), content.get("tags")
+    if isinstance(tags, list | None) and isinstance(new_tags, list) and new_tags:
+        edited["tags"] = [*(tags or ()), *(tag for tag in new_tags if tag not in (tags or ()))]
+    former, solution = edited.get("solution"), content.get("solution")
+    if not isinstance(solution, Mapping) or not _has_cure(content):
+        return edited
+    if known.source == "mined" or not isinstance(former, Mapping) or not _has_cure(known.content):
+        return {**edited, "solution": solution}
+    actions = former.get("actions") or []
+    new_actions = solution.get("actions")
+    news = [solution.get("description"), *(new_actions if isinstance(new_actions, list) else ())]
+    if isinstance(actions, list):
+        more = [one for one in news if one and one != former.get("description") and one not in actions]
+        edited["solution"] = {**former, **({"actions": [*actions, *dict.fromkeys(map(str, more))]} if more else {})}
+    return edited
 
 
 def _has_cure(content: Mapping[str, Any]) -> bool:

@@ -158,7 +158,7 @@ def clean(
     *,
     older_than: Annotated[str | None, typer.Option(help="Not seen for so long: 90d.")] = None,
     duplicates: Annotated[
-        bool, typer.Option("--duplicates", help="Equal ones; the oldest stays, with their counts.")
+        bool, typer.Option("--duplicates", help="Equal ones; one that was said or is held stays, with their counts.")
     ] = False,
     everything: Annotated[bool, typer.Option("--all")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Remove them; they cannot be brought back.")] = False,
@@ -271,6 +271,10 @@ def _show_learned(result: dict[str, Any]) -> None:
     typer.echo(f"- 类型：{KIND_NAMES[lesson['kind']]}")
     typer.echo(f"- ID：{lesson['id']}")
     typer.echo(f"- 标签：{', '.join(lesson['record'].get('tags') or []) or '-'}")
+    solution = lesson["record"].get("solution") or {}
+    texts = [solution.get("description"), *(solution.get("actions") or [])]
+    if not result["recorded"] and any(texts):
+        typer.echo(f"- 解决方案：{'；'.join(str(text) for text in texts if text)}")
     typer.echo(f"- 相关记忆：{len(result['related'])} 条")
 
 

@@ -1,6 +1,7 @@
 """`lessons/*`: errors with their cures, and patterns (seed 003). They never leave this device."""
 
 import asyncio
+import json
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -66,7 +67,7 @@ class LessonId(Params, frozen=True):
 
 
 class LessonEdit(Params, frozen=True):
-    """`changes`: fields of the record, each replaced as a whole."""
+    """`changes`: fields of the record; of one that is an object the given parts are replaced."""
 
     id: Name
     changes: dict[str, Any]
@@ -276,7 +277,7 @@ async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[s
     chosen: list[Lesson] = []
     merges: dict[str, int] = {}
     kept: dict[tuple[str, str], Lesson] = {}
-    for lesson in lessons:
+    for lesson in sorted(lessons, key=lambda one: (one.source != "said", one.state != "held")):
         first = kept.setdefault((lesson.kind, _duplicate_key(lesson)), lesson)
         if first is not lesson:
             chosen.append(lesson)
@@ -285,9 +286,9 @@ async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[s
 
 
 def _duplicate_key(lesson: Lesson) -> str:
-    """What equal lessons have in common: their title and their cure or structure."""
-    parts = (lesson.content.get("solution"), lesson.content.get("pattern"))
-    return f"{lesson.language}\n{lesson.title}\n{parts}".casefold()
+    """What equal lessons have in common: their whole record but its id, times and counters."""
+    own = {"id", "timestamp", "last_occurred", "occurrences", "usage_count"}
+    return json.dumps({name: value for name, value in lesson.content.items() if name not in own}, sort_keys=True)
 
 
 def _is_selected(lesson: Lesson, wanted: LessonFilter) -> bool:

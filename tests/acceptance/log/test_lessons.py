@@ -142,6 +142,38 @@ def test_clean_with_two_choices_removes_nothing(home: Home) -> None:
     assert len(home.json("lessons", "list")["lessons"]) == 1
 
 
+def test_lessons_that_differ_in_any_field_are_no_duplicates(home: Home, tmp_path: Path) -> None:
+    records = [
+        {"id": "a", "language": "python", "error": {"message": ""}, "context": {"task": "one"}},
+        {"id": "b", "language": "python", "error": {"message": ""}, "context": {"task": "two"}},
+        {"id": "c", "language": "python", "error": {"message": ""}, "context": {"task": "two"}, "occurrences": 3},
+    ]
+    (tmp_path / "all.json").write_text(json.dumps({"errors": records}), "utf-8")
+    assert home.json("lessons", "import", str(tmp_path / "all.json"))["recorded"] == 3
+    (found,) = home.json("lessons", "clean", "--duplicates")["lessons"]
+    assert found["id"] == "c"
+
+
+def test_another_cure_and_other_tags_are_added_to_a_known_lesson(home: Home) -> None:
+    home.run(*LEARN, "--action", "first")
+    again = home.run(*LEARN[:-6], "--solution", "pin fastapi", "--tag", "new").stdout
+    assert "pin fastapi" in again
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    assert lesson["record"]["tags"] == ["import", "fastapi", "new"]
+    assert lesson["record"]["solution"]["actions"] == ["first", "pin fastapi"]
+    home.run("lessons", "edit", lesson["id"], "--solution", "better")
+    solution = home.json("lessons", "show", lesson["id"])["record"]["solution"]
+    assert solution == {"description": "better", "actions": ["first", "pin fastapi"]}
+
+
+def test_a_lesson_that_hurt_is_no_hit_of_a_search(home: Home) -> None:
+    home.run(*LEARN)
+    assert len(home.json("search", "循环导入")["hits"]) == 1
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    home.run("lessons", "hurt", lesson["id"])
+    assert home.json("search", "循环导入")["hits"] == []
+
+
 def test_a_forgotten_lesson_is_gone_from_tables_and_files(home: Home) -> None:
     home.run(*LEARN)
     home.run("forget", "--query", "循环导入", "--yes")
