@@ -180,12 +180,13 @@ def note_list_to_json(value: "NoteList", *, with_text: bool = False) -> NoteList
 
 def reminder_to_json(value: "RankedNote", base: str) -> ReminderJson:
     from sync.notes.note_draft import reminder  # noqa: PLC0415 - a start need not load it
+    from sync.redaction.prompt_fence import neutralise  # noqa: PLC0415
 
     file = value.file
     return {
         "id": file.note_id,
-        "title": file.note.title,
-        "reminder": reminder(file.note, REMINDER_CHARS),
+        "title": neutralise(file.note.title, ""),
+        "reminder": neutralise(reminder(file.note, REMINDER_CHARS), ""),
         "file": f"{base}/{file.file}",
         "score": round(value.score, 4),
     }

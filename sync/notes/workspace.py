@@ -91,7 +91,7 @@ class NoteWorkspace:
         """Record audit events of a project."""
         drafts = [
             self._drafts.build(
-                {"type": kind, "payload": dict(payload), "project_path": project, "origin": str(Origin.USER)}
+                {"type": kind, "payload": dict(payload), "project_path": project, "origin": str(_origin_of(payload))}
                 | {"project_id": project_id_for(project)}
             )
             for kind, payload in events
@@ -198,3 +198,8 @@ class NoteWorkspace:
             return state
 
         return await self.log.database.read(read)
+
+
+def _origin_of(payload: Mapping[str, Any]) -> Origin:
+    """The author of what an event says: a shared note is not the words of this user."""
+    return Origin.IMPORTED if payload.get("shared") else Origin.USER

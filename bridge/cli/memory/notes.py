@@ -1,15 +1,19 @@
 """`notes …`: curated notes of a project."""
 
 import os
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Final
 
 import typer
 
 from bridge.cli.arguments import folder_option, json_argument, text_argument
+from bridge.cli.output import echo
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
 
 app = CommandApp(help="Curated notes of a project: remembered, asked about, retrieved.", no_args_is_help=True)
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 ProjectFolder = Annotated[
     str | None, typer.Option("--project", help="The project's folder; this one by default.", callback=folder_option)
@@ -84,7 +88,7 @@ def list_notes(
 @app.command("show")
 def show(note_id: NoteId, *, project: ProjectFolder = None) -> None:
     """The text of a note."""
-    _call("notes/show", {"id": note_id}, project, lambda result: typer.echo(result["notes"][0]["text"], nl=False))
+    _call("notes/show", {"id": note_id}, project, lambda result: _echo(result["notes"][0]["text"], nl=False))
 
 
 @app.command("archive")
@@ -110,7 +114,7 @@ def session(
 ) -> None:
     """What a session's start is given."""
     params = {} if language is None else {"language": language}
-    _call("notes/session", params, project, lambda result: typer.echo(result["text"]))
+    _call("notes/session", params, project, lambda result: _echo(result["text"]))
 
 
 @app.command("doctor")
@@ -130,66 +134,71 @@ def _call(method: str, params: dict[str, Any], project: str | None, show: Any) -
     run_command(Request(method, {"projectPath": project or os.getcwd(), **params}, show, repeatable=False))  # noqa: PTH109
 
 
+def _echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text of notes without control characters: a file of another author must not drive a terminal."""
+    echo(_CONTROL.sub("", text), err=err, nl=nl)
+
+
 def _show_remembered(result: dict[str, Any]) -> None:
     for outcome in result["outcomes"]:
         _show_outcome(outcome)
     for notice in result["notices"]:
-        typer.echo(notice, err=True)
+        _echo(notice, err=True)
     if result["hint"]:
-        typer.echo(result["hint"])
+        _echo(result["hint"])
     elif not result["outcomes"]:
-        typer.echo("nothing to remember: no payloads")
+        _echo("nothing to remember: no payloads")
 
 
 def _show_outcome(outcome: dict[str, Any]) -> None:
-    typer.echo(" ".join(part for part in (outcome["status"], outcome["action"], outcome["noteId"]) if part))
+    _echo(" ".join(part for part in (outcome["status"], outcome["action"], outcome["noteId"]) if part))
     if outcome["reason"]:
         estimated = " (scores estimated)" if outcome["scoredBy"] == "heuristic" else ""
-        typer.echo(f"  {outcome['reason']}{estimated}")
+        _echo(f"  {outcome['reason']}{estimated}")
     if outcome["file"]:
-        typer.echo(f"  {outcome['file']}")
+        _echo(f"  {outcome['file']}")
     if question := outcome.get("needsConfirmation"):
         _show_question(question)
 
 
 def _show_question(question: dict[str, Any]) -> None:
     options = " | ".join(f"{letter} {name}" for letter, name in question["options"].items())
-    typer.echo(f"  {question['questionId']}: {question['action']} {question['noteId']}? {options}")
+    _echo(f"  {question['questionId']}: {question['action']} {question['noteId']}? {options}")
     for line in question["diff"].splitlines():
-        typer.echo(f"    {line}")
+        _echo(f"    {line}")
 
 
 def _show_questions(result: dict[str, Any]) -> None:
     for question in result["questions"]:
         _show_question(question)
     if not result["questions"]:
-        typer.echo("no question waits")
+        _echo("no question waits")
 
 
 def _show_retrieved(result: dict[str, Any]) -> None:
     for note in result["notes"]:
-        typer.echo(f"{note['reminder']}  ({note['file']})")
+        _echo(f"{note['reminder']}  ({note['file']})")
     if result["hint"]:
-        typer.echo(result["hint"], err=True)
+        _echo(result["hint"], err=True)
 
 
 def _show_sniffed(result: dict[str, Any]) -> None:
-    typer.echo("covered" if result["covered"] else "not covered")
+    _echo("covered" if result["covered"] else "not covered")
     if result["note"] is not None:
-        typer.echo(f"{result['note']['reminder']}  ({result['note']['file']})")
+        _echo(f"{result['note']['reminder']}  ({result['note']['file']})")
 
 
 def _show_list(result: dict[str, Any]) -> None:
     for note in result["notes"]:
-        typer.echo(f"{note['id']}  {note['status']:<7} {note['strength']:<10} {note['title']}")
+        _echo(f"{note['id']}  {note['status']:<7} {note['strength']:<10} {note['title']}")
     for notice in result["notices"]:
-        typer.echo(notice, err=True)
+        _echo(notice, err=True)
     if not result["notes"]:
-        typer.echo("no notes")
+        _echo("no notes")
 
 
 def _show_rates(result: dict[str, Any]) -> None:
     for name in ("duplicateCreation", "mergeConversion", "fragmentation", "correctionAfterInjection"):
-        typer.echo(f"{name}: {'-' if result[name] is None else result[name]}")
+        _echo(f"{name}: {'-' if result[name] is None else result[name]}")
     for line in result["drift"]:
-        typer.echo(f"drift: {line}")
+        _echo(f"drift: {line}")
