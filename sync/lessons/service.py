@@ -200,6 +200,7 @@ class LessonService:
             for kind, content, raw in cleaned:
                 lesson_id = raw.get("id")
                 has_id = isinstance(lesson_id, str) and 0 < len(lesson_id) <= MAX_ID and lesson_id.isprintable()
+                has_id = has_id and content.get("id") == lesson_id  # the redactor left it as it is
                 held = store.find_lesson(connection, lesson_id) if isinstance(lesson_id, str) and has_id else None
                 if held is not None and identity_of(kind, held.content) == identity_of(kind, content):
                     known += 1

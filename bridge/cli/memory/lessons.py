@@ -271,11 +271,19 @@ def _show_learned(result: dict[str, Any]) -> None:
     typer.echo(f"- 类型：{KIND_NAMES[lesson['kind']]}")
     typer.echo(f"- ID：{lesson['id']}")
     typer.echo(f"- 标签：{', '.join(lesson['record'].get('tags') or []) or '-'}")
-    solution = lesson["record"].get("solution") or {}
-    texts = [solution.get("description"), *(solution.get("actions") or [])]
+    texts = _cure_texts(lesson["record"])
     if not result["recorded"] and any(texts):
         typer.echo(f"- 解决方案：{'；'.join(str(text) for text in texts if text)}")
     typer.echo(f"- 相关记忆：{len(result['related'])} 条")
+
+
+def _cure_texts(record: dict[str, Any]) -> list[Any]:
+    """The texts of a solution. An imported record is kept value for value, so it may be of any type."""
+    solution = record.get("solution")
+    if not isinstance(solution, dict):
+        return [solution]
+    actions = solution.get("actions")
+    return [solution.get("description"), *(actions if isinstance(actions, list) else [actions])]
 
 
 def _show_found(result: dict[str, Any]) -> None:
@@ -302,8 +310,7 @@ def _show_line(lesson: dict[str, Any]) -> None:
 
 
 def _cure_of(record: dict[str, Any]) -> str:
-    solution = record.get("solution") or {}
-    texts = [solution.get("description"), *(solution.get("actions") or [])]
+    texts = _cure_texts(record)
     return "；".join(str(text) for text in texts if text)
 
 

@@ -154,6 +154,18 @@ def test_lessons_that_differ_in_any_field_are_no_duplicates(home: Home, tmp_path
     assert found["id"] == "c"
 
 
+def test_imported_fields_of_another_type_are_kept_and_shown(home: Home, tmp_path: Path) -> None:
+    error = {"language": "python", "error": {"message": "odd"}, "timestamp": 5, "solution": "restart it"}
+    secret = "sk-" + "ant-api03-" + "a1B2c3D4e5F6g7H8i9J0" * 4
+    records = [{"id": "a", **error}, {"id": secret, "language": "go", "error": {"message": "other"}}]
+    (tmp_path / "all.json").write_text(json.dumps({"errors": records}), "utf-8")
+    home.run("lessons", "import", str(tmp_path / "all.json"))
+    shown = home.run("lessons", "list").stdout
+    assert "restart it" in shown
+    assert secret not in shown
+    assert home.run("lessons", "clean", "--older-than", "1d").stdout
+
+
 def test_another_cure_and_other_tags_are_added_to_a_known_lesson(home: Home) -> None:
     home.run(*LEARN, "--action", "first")
     again = home.run(*LEARN[:-6], "--solution", "pin fastapi", "--tag", "new").stdout
