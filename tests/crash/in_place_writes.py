@@ -80,6 +80,7 @@ UNLABELLED: Final = {
     "bridge.hooks.installer:_write": (
         "the backup comes first; without the record a removal takes out the entries, as after an edit by another"
     ),
+    "bridge.hooks.installer:_note_written": "without it a removal takes out the entries, as after an edit",
     "bridge.cli.log.redact:_write_redacted": ALONE,
     "bridge.rpc.local_endpoint:_listening_socket": "the socket of a killed sidecar, which the next sidecar replaces",
     "bridge.sidecar:log_to_stderr_and_file": "a link in the place of the log of what happened",

@@ -167,11 +167,14 @@ def _daily_record(event: Event) -> Iterator[IndexChange]:
 
 
 def _lesson(event: Event) -> Iterator[IndexChange]:
-    """A lesson after a change: the texts of its record; it replaces the former item."""
+    """A lesson after a change: the texts of its record; it replaces the former item.
+
+    One that another program appended has no id here: it is its own item.
+    """
     lesson_id, content = event.payload.get("lesson_id"), event.payload.get("content")
     if not isinstance(lesson_id, str):
-        return
-    if event.type == LESSON_REMOVED:
+        yield from _content_of("lesson")(event)
+    elif event.type == LESSON_REMOVED:
         yield RemovedItem(lesson_id)
     elif isinstance(content, Mapping):
         kind = "pattern" if event.payload.get("kind") == "pattern" else "lesson"
