@@ -37,7 +37,6 @@ PROTECTED_BY: Final = {
     "sync/startup/lesson_check.py": "acceptance/log/test_lessons.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
-    "sync/notes/note_format.py": "property/notes/test_note_files.py",
     "sync/startup/notes_check.py": "acceptance/document/test_notes.py",
     "bridge/cli/memory/daily.py": "acceptance/document/test_daily.py",
     "bridge/event_subscription.py": "acceptance/log/test_log_methods.py",

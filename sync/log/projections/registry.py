@@ -48,7 +48,7 @@ SHARED_DOCUMENT: Final = ProjectionEntry("document.shared", DOCUMENT_EVENT_TYPES
 ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_retention=False)
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
-# Retention never expires a lesson.
+# Retention never expires a lesson; the observed calls it may expire are only read to learn new ones.
 LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, *RETRACTING_TYPES), delays_retention=False)
 
 # Insights keep their offset in their own file and are rebuilt without the expired payloads.

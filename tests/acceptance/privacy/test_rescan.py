@@ -144,7 +144,7 @@ def test_beside_a_sidecar_the_archives_are_corrected_and_can_be_forgotten_from(t
     loose, home = Home(tmp_path / "a"), Home(tmp_path / "a", REDACTION__PATTERNS=PATTERNS)
     with Sidecar(loose) as sidecar:
         told, _ = say(sidecar, "蓝猫77ab，别忘了"), say(sidecar, "蓝猫77ab，去年的口味")
-        say(sidecar, "蓝猫77ab，教训", kind="lesson_learned")
+        say(sidecar, "蓝猫77ab，教训", kind="lesson_observed")
         archive(sidecar, 3)
         wait_until(lambda: [name[-4:] for name in saying(home, "蓝猫77ab")] == [".xbm"])
 

@@ -223,7 +223,7 @@ async def test_an_unindexed_event_stays_and_an_expired_one_leaves_the_index(harn
 
 async def test_an_undelivered_event_stays_if_there_is_a_cloud(harness: DocumentHarness) -> None:
     waiting, sent = await fact(harness, "还没送到"), await fact(harness, "送到了")
-    private = await fact(harness, "只在这里", type="lesson_learned")
+    private = await fact(harness, "只在这里", type="lesson_observed")
     await harness.database.write(lambda connection: outbox_store.acknowledge(connection, CLOUD, [(sent, 1)]))
 
     done = await apply(harness, retention(harness, cloud=True))

@@ -115,7 +115,7 @@ class Killed:
 async def test_a_dry_run_counts_what_is_archived_and_changes_nothing(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("你好")
     told = await fact(harness, f"暗号是{CANARY}")
-    lesson = await fact(harness, f"教训{CANARY}", kind="lesson_learned")
+    lesson = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     before, data = await events(harness), path.read_bytes()
 
@@ -149,7 +149,7 @@ async def test_what_is_archived_is_corrected_there_and_asked_of_everybody(harnes
 
 
 async def test_what_never_leaves_this_device_changes_in_the_archive_alone(harness: DocumentHarness) -> None:
-    told = await fact(harness, f"教训{CANARY}", kind="lesson_learned")
+    told = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     assert (await rescan_with_new_rules(harness, local=False)).corrected == ()
     assert CANARY in said(path)[told]
@@ -166,7 +166,7 @@ async def test_killed_before_the_archives_changed_they_do_at_the_next_start_or_a
 ) -> None:
     await harness.record_and_reconcile("你好")
     told = await fact(harness, f"暗号是{CANARY}")
-    lesson = await fact(harness, f"教训{CANARY}", kind="lesson_learned")
+    lesson = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     with pytest.raises(asyncio.CancelledError):
         await rescan_with_new_rules(harness, archives=Killed(harness))
@@ -361,7 +361,7 @@ async def test_one_process_at_a_time_is_at_work_on_the_archives(
     harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sync.retention.service.LOCK_TIMEOUT", 0.0)
-    told = await fact(harness, f"教训{CANARY}", kind="lesson_learned")
+    told = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     data, room = path.read_bytes(), retention_of(harness)
     with FileLock(harness.file.parent / "archives.lock"):
