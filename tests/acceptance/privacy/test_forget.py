@@ -58,12 +58,13 @@ def test_what_was_said_is_gone_everywhere_on_this_device_and_the_rest_stays(home
         event_id = sidecar.update(secret, f"好的{secret}")["eventId"]
         sidecar.update(unique_text("以后"))
         wait_until(lambda: secret in file_text(home))
-        assert sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"]) == {"forgotten": [event_id]}
+        answer = sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"])
+        assert answer == {"forgotten": [event_id], "keptFiles": []}
         wait_until(lambda: secret not in file_text(home))
         assert secret not in str(sidecar.load())
         wait_for_lines(home, kept)
         assert payload_of(sidecar, event_id) == {}
-        assert sidecar.call("events/forget", eventIds=[event_id]) == {"forgotten": []}
+        assert sidecar.call("events/forget", eventIds=[event_id]) == {"forgotten": [], "keptFiles": []}
         assert sidecar.call("events/verify")["ok"] is True
         said = versions(sidecar)
         assert len(said) > 1
@@ -127,7 +128,7 @@ def test_the_server_and_the_other_device_forget_it_too(
         wait_for_lines(home, secret)  # files are written behind the answers: until then there is nothing to take away
         wait_until_synced(b)
         wait_until(lambda: secret in str(b.load()))
-        assert b.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id]}
+        assert b.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id], "keptFiles": []}
         assert payload_of(b, event_id) == {}
         wait_until_synced(b)
         assert secret not in str(server.events)
@@ -163,7 +164,7 @@ def test_the_command_line_forgets_with_and_without_a_sidecar(home: Home) -> None
     with Sidecar(home) as sidecar:
         ids = [sidecar.update(word)["eventId"] for word in (first, second)]
         wait_until(lambda: second in file_text(home))
-        assert home.json("forget", ids[0]) == {"forgotten": [ids[0]]}
+        assert home.json("forget", ids[0]) == {"forgotten": [ids[0]], "keptFiles": []}
         wait_until(lambda: first not in file_text(home))
         assert payload_of(sidecar, ids[0]) == {}
     assert home.json("search", second)["hits"]  # it is in the index and in the insights now
