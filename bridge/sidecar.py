@@ -112,7 +112,7 @@ class PendingAppProvider:
         """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
-                app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
+                app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
                 async with AsyncExitStack() as local:
                     await local.enter_async_context(
                         local_endpoint.serve_endpoint(settings.data_dir, self._table, EndpointAppProvider(self))

@@ -1,45 +1,30 @@
-"""Open everything from the settings, in order; own the one task group; close in reverse.
-
-The *sidecar*, one process per data directory by an operating-system lock, watches the file, renders it and talks to the
-cloud. Any other process (a command, a hook) records and reads; if no sidecar runs, it does the sidecar's work once.
-"""
+"""What an interface may use while the application is open, and the background jobs of a sidecar."""
 
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from filelock import FileLock
-
-from sync import __version__, services, wiring
+from sync import __version__, services
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.login import LoginFlow
 from sync.accounts.profiles import (
     Profile,
     change_installation,
-    create_profile_folder,
-    open_installation,
     with_device_id,
 )
-from sync.accounts.sidecar_lock import is_sidecar_lock_free, reacquire_if_free, try_sidecar_lock
-from sync.clock import Clock, SystemClock
+from sync.clock import Clock
 from sync.cloud.auth.account import Account
-from sync.cloud.auth_port import AuthSession
-from sync.cloud.port import Cloud
 from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor
 from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
 from sync.contract.status import AppStatus
 from sync.document.read.memory_service import MemoryService
-from sync.document.surfaces.cloud_document import CloudDocument
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.watcher import Watcher
-from sync.encryption.database_encryption import DatabaseEncryption
 from sync.erasure_service import ErasureService
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.insights.cache import CACHE_FILE, InsightsCache
@@ -49,13 +34,11 @@ from sync.log.log import EventLog, user_visible_outbox
 from sync.log.model import RemoteCursor
 from sync.log.scrubber import LogScrubber
 from sync.other_processes import watch_other_processes
-from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
-from sync.runtime.supervision import background_tasks, supervise
+from sync.runtime.supervision import supervise
 from sync.settings.settings import Settings
-from sync.startup import cleanup, doctor, lesson_check
-from sync.startup.open_database import open_database
+from sync.startup import doctor, lesson_check
 from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
@@ -72,14 +55,6 @@ SESSIONS_PER_COMMAND: Final = 20  # the command waits for them
 INDEXER_START_DELAY: Final = 1.0  # seconds for the first answers before the word index is opened
 
 log = logging.getLogger(__name__)
-
-
-class AppMode(Enum):
-    """What a process does."""
-
-    SIDECAR = "sidecar"  # the sidecar's work; raises AlreadyRunning
-    HELPER = "helper"  # the sidecar's work if no sidecar runs
-    GUEST = "guest"  # record and read only
 
 
 @dataclass(slots=True)
@@ -288,112 +263,3 @@ class App:
             if not happened or self._file_changes.count == file_count or not self.document.is_unchanged:
                 return
             file_count = self._file_changes.count
-
-
-@asynccontextmanager
-async def open_app(
-    settings: Settings,
-    mode: AppMode,
-    *,
-    sidecar_lock: FileLock | None = None,
-    app_session: AuthSession | None = None,
-    clock: Clock | None = None,
-    cloud: Cloud | None = None,
-) -> AsyncIterator[App]:
-    """Open the application. Raises AlreadyRunning, SettingsError, StorageError before anything was started.
-
-    `sidecar_lock`: the lock, if the caller holds it already. `app_session`: the app's session, after a switch from
-    another account.
-    """
-    async with AsyncExitStack() as stack:
-        own_lock = None
-        if sidecar_lock is None and mode is not AppMode.GUEST:
-            sidecar_lock = own_lock = stack.enter_context(try_sidecar_lock(settings, required=mode is AppMode.SIDECAR))
-        is_sidecar = sidecar_lock is not None
-        app = await _build_app(settings, mode, clock or SystemClock(), cloud, stack, is_sidecar=is_sidecar)
-        if app_session is not None:
-            await app.account.log_in(app_session)
-        if mode is AppMode.SIDECAR:
-            stack.push_async_callback(app.stop)
-            await app.document.view()  # a cold load's answer may come back as the base of a save
-            await app.devices.record_own_name()  # the host may have been renamed since the login
-            await stack.enter_async_context(background_tasks(app.background_jobs()))
-        elif app.is_sidecar:
-            await app.reconcile_memory_file()
-        yield app
-        if app.is_sidecar:
-            await app.reconcile_memory_file()
-            await app.event_files.write_pending()
-        if mode is AppMode.HELPER and own_lock is not None and not app.login_flow.profile_left.is_set():
-            await _finish_helper(app, own_lock)
-    # the lock's former holder may have finished before we recorded
-    if mode is AppMode.HELPER and sidecar_lock is None and is_sidecar_lock_free(settings):
-        async with open_app(settings, AppMode.HELPER, clock=clock, cloud=cloud):
-            pass
-
-
-async def _finish_helper(app: App, lock: FileLock) -> None:
-    """Record ended sessions and release the lock; acquire it again while other processes have recorded something.
-
-    A process that records after the last check finds the lock free.
-    """
-    seen = -1
-    while (newest := await app.log.newest_position()) > seen and reacquire_if_free(lock):
-        if seen >= 0:
-            await app.reconcile_memory_file()
-            await app.event_files.write_pending()
-        seen = newest
-        await app.record_ended_sessions()
-        lock.release()
-
-
-async def _build_app(
-    settings: Settings, mode: AppMode, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
-) -> App:
-    installation = open_installation(settings.data_dir, read_hardware_id)
-    profile = create_profile_folder(settings.data_dir, installation)
-    encryption, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
-    opened = await open_database(profile.database, encryption, settings, clock, sidecar=is_sidecar, serving=serving)
-    stack.push_async_callback(opened.database.close)
-    redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
-    if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
-        stack.push_async_callback(cloud.close)
-    vectors, device_list = ChangeCounter() if serving else None, profile.folder / "devices.json"
-    events = wiring.event_log(opened, settings, installation, clock, cloud)
-    document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
-    active = wiring.active_profile(settings, profile, encryption, events, document, redactor, clock)
-    account = wiring.account(opened, cloud, settings, profile, clock)
-    if is_sidecar:
-        await cleanup.clean_up_after_crash(settings, profile, installation, document, clock, settings.jsonl_root)
-        installation = await switching.complete_switch(active, installation, clock)
-        await account.restore_owner()
-    replicator = None
-    if cloud is not None:
-        copy = CloudDocument(document, redactor, may_import=is_sidecar)
-        facts = wiring.device_facts(opened, installation, settings)
-        replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
-    devices = DeviceService(events, account, redactor, list_file=device_list, clock=clock, settings=settings)
-    drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
-    return App(
-        settings=settings,
-        replica_id=opened.replica_id,
-        profile=profile,
-        log=events,
-        draft_builder=drafts,
-        document=document,
-        memory_service=MemoryService(events, document, replicator, redactor, clock=clock, settings=settings),
-        account=account,
-        login_flow=wiring.login_flow(settings, active, account, devices, replicator, clock),
-        replicator=replicator,
-        devices=devices,
-        event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
-        insights=services.insights(profile, events, clock, writes=is_sidecar),
-        lessons=services.lessons(settings, profile, events, redactor, clock),
-        recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
-        daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
-        archive=services.archive(events, drafts, document, clock),
-        retention=services.retention(settings, profile, events, drafts, clock),
-        clock=clock,
-        is_sidecar=is_sidecar,
-        start_warnings=(*opened.warnings, *settings.warnings),
-    )

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from sync.log.event_types import CATALOGUE, EventType
+from sync.log.event_catalogue import CATALOGUE, EventType
 from tests.support import REPOSITORY
 
 DOCUMENT: Final = REPOSITORY / "docs" / "events.md"
 _HEADER: Final = """\
 # Event types
 
-Generated from `sync/log/event_types.py` by `python -m tests.event_catalogue`; do not edit.
+Generated from `sync/log/event_catalogue.py` by `python -m tests.event_catalogue`; do not edit.
 
 Everything that the product remembers is an event. An event of a type that is not listed here is kept, searched and
 replicated too: its readers may come later. The JSONL export, retention and replication read every event; the column

@@ -33,7 +33,7 @@ PROGRAM: Final = (
     "bridge.cli.main",
     "bridge.cli.parser",
     "bridge.sidecar",
-    "sync.app",
+    "sync.open_app",
     "sync.archive.service",
     "sync.cloud.supabase.cloud",
     "sync.insights.service",

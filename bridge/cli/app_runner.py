@@ -10,8 +10,9 @@ from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.method_table import Context, Notify, no_notifications
 from bridge.cli.output import CliContext, exit_with_error, print_result
 from bridge.methods.registry import METHOD_TABLE
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.errors import XiaobaiError
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from bridge.cli.output import print_result
 from bridge.cli.runner import cli_context
 from bridge.hooks.health import check_hooks
 from sync.accounts.profiles import read_installation
-from sync.app import AppMode, open_app
 from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
 from sync.startup.notes_check import check_notes

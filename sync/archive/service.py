@@ -30,7 +30,8 @@ from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.log import store
-from sync.log.event_types import LESSON_TYPES, NOTE_TYPES
+from sync.log.event_catalogue import NOTE_TYPES
+from sync.log.event_types import LESSON_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Query

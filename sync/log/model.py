@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from sync.log.event_types import DEVICE_LOCAL_TYPES, ERASING_TYPES, PAYLOAD_EXPIRED
+from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_EXPIRED
 from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sync.errors import InvalidInput
+from sync.log.event_catalogue import EVENT_TYPES
 from sync.log.event_types import (
-    EVENT_TYPES,
     MEMORY_FACT,
     MESSAGE,
     SESSION_END_TYPES,

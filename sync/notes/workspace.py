@@ -16,13 +16,13 @@ from sync.clock import Clock, timestamp
 from sync.db.engine import Transaction
 from sync.errors import DocumentChanged, StorageBusy, StorageError
 from sync.log import store
+from sync.log.event_catalogue import NOTE_TYPES
 from sync.log.event_types import (
     MEMORY_INDEX_UPDATED,
     MEMORY_NOTE_CREATED,
     MEMORY_NOTE_DELETED,
     MEMORY_NOTE_UPDATED,
     NOTE_TEXT_TYPES,
-    NOTE_TYPES,
     RETRACTING_TYPES,
 )
 from sync.log.ingest import DraftBuilder

@@ -14,9 +14,10 @@ from typing import Final
 
 import pytest
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log.model import Query
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from sync.system.atomic_swap import DISPLACED_SUFFIX
 from sync.system.files import PRIVATE_FILE

@@ -35,6 +35,8 @@ PROTECTED_BY: Final = {
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
     "sync/startup/lesson_check.py": "acceptance/log/test_lessons.py",
+    "sync/log/event_types.py": "unit/log/test_event_catalogue.py",
+    "sync/understanding/": "acceptance/test_first_steps.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
     "sync/startup/notes_check.py": "acceptance/document/test_notes.py",

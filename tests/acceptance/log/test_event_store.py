@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sync.accounts.sidecar_lock import hold_sidecar_lock
-from sync.app import AppMode, open_app
 from sync.daily.service import DailyService
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.acceptance.environment import cloud_settings, files_containing, wait_until_synced
 from tests.cloud.fixtures import Cloud, User

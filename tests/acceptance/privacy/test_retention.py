@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sync.app import AppMode, open_app
 from sync.clock import SystemClock
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.acceptance.environment import cloud_settings, files_containing, wait_until_synced
 from tests.cloud.fixtures import Cloud, User

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sync.app import App, AppMode
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, CorruptDatabase
 from sync.db.row_repair import RowRepairs
@@ -21,6 +21,7 @@ from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.shared import projection
 from sync.document.versions import own_projection
 from sync.log.model import Event
+from sync.open_app import AppMode
 from sync.settings.sections import DocumentSettings, RecallSettings
 from tests.integration.db.rebuild.test_repeated_salvage import SET_SEQUENCE, change
 from tests.integration.db.rebuild.test_salvage import (

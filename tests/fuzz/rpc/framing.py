@@ -16,8 +16,8 @@ from bridge.methods.registry import METHOD_TABLE
 from bridge.rpc.dispatcher import Dispatcher, serve_connection
 from bridge.rpc.framing import FrameDecoder, Framing, encode_frame
 from bridge.rpc.process_guard import WatchedProcess
-from sync.app import AppMode, open_app
 from sync.clock import SystemClock
+from sync.open_app import AppMode, open_app
 from sync.settings.sections import DailySettings
 from sync.settings.settings import Settings
 from tests.contract.rpc_clients import ProcessEndpoint, RpcEndpoint

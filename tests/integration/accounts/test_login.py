@@ -13,11 +13,12 @@ from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.method_table import Context
 from bridge.methods.registry import METHOD_TABLE
 from sync.accounts.profiles import Profile, open_installation
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.ownership.other_profiles import park_copy
 from sync.errors import NotSynced, StorageBusy
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
 from tests.support import EMAIL, PASSWORD, SpyCloud, new_server

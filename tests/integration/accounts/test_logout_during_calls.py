@@ -14,10 +14,11 @@ from bridge.api.method_table import Context, Method, MethodTable, NoParams
 from bridge.methods.registry import METHOD_TABLE
 from bridge.sidecar import prepare_serving
 from sync.accounts.profiles import change_installation, new_profile_id, with_active_profile
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.errors import CloudUnavailable, NotSynced
+from sync.open_app import AppMode, open_app
 from sync.runtime.supervision import finish_despite_cancel
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud

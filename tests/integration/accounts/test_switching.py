@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import pytest
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
@@ -17,6 +17,7 @@ from sync.document.erasure.selection import ErasureSelection
 from sync.document.ownership.other_profiles import park_copy
 from sync.errors import StorageError
 from sync.log.model import Query
+from sync.open_app import AppMode, open_app
 from sync.retention.archives import read_archived_events
 from sync.settings.sections import DocumentSettings
 from sync.settings.settings import Settings

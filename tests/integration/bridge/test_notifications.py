@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bridge.notifications import send_change_notifications
-from sync.app import AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
+from sync.open_app import AppMode, open_app
 from sync.settings.sections import RecallSettings
 from sync.settings.settings import Settings
 

@@ -7,11 +7,12 @@ from typing import Final
 
 import pytest
 
-from sync.app import App, AppMode
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log import outbox_store
 from sync.log.model import CLOUD, RefusedEvent
+from sync.open_app import AppMode
 from sync.recall.model import SearchRequest
 from sync.settings.sections import RecallSettings, RedactionSettings
 from tests.integration.db.rebuild.test_salvage import Home, events_of

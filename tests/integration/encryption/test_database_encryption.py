@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from sync.accounts.profiles import Profile, change_installation
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.db.engine import Database
 from sync.db.rebuild import convert
@@ -26,6 +26,7 @@ from sync.encryption.database_encryption import KEY_FILE, KEY_SERVICE, DatabaseE
 from sync.encryption.driver import cipher_driver
 from sync.encryption.sqlcipher_pages import decrypt_database
 from sync.errors import KeyLost, SettingsError, StorageError
+from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
 from sync.settings.sections import PrivacySettings
 from sync.settings.settings import Settings

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import pytest
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.db.engine import Database, Transaction
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.cold_load import ColdLoad
 from sync.document.read.other_devices import EXCHANGE_EVENTS
 from sync.log.model import Query
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.bulk_log import fill_log
 from tests.support import START, event, new_server, open_device

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sync.accounts.profiles import Profile
-from sync.app import AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.erasure.erasure import request
 from sync.log.ingest import DraftBuilder
+from sync.open_app import AppMode, open_app
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
 

@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log.model import Query
+from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
 from sync.settings.settings import Settings
 from tests.support import CHINA, FixedClock

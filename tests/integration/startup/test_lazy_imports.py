@@ -21,7 +21,7 @@ OPEN = """
 import asyncio, os, tempfile
 folder = tempfile.mkdtemp()
 os.environ |= {"XIAOBAI_DATA_DIR": folder + "/data", "XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
-from sync.app import AppMode, open_app
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 async def main():
     async with open_app(Settings.from_sources(), AppMode.SIDECAR) as app:

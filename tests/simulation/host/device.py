@@ -18,9 +18,10 @@ from typing import Any, Final, Literal
 from pydantic import SecretStr
 
 from sync.accounts.sidecar_lock import hold_sidecar_lock
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.errors import XiaobaiError
+from sync.open_app import AppMode, open_app
 from sync.runtime.supervision import background_tasks, supervise
 from sync.settings.sections import DailySettings, DocumentSettings, RecallSettings, SyncSettings
 from sync.settings.settings import Settings

@@ -7,13 +7,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.replicator import Replicator
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
 from sync.document.surfaces.notices import Notice
 from sync.log.event_types import EXCHANGE_RECORDED, PAYLOAD_FORGOTTEN
+from sync.open_app import AppMode, open_app
 from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess

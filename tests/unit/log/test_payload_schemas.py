@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sync.errors import InvalidInput
-from sync.log.event_types import DEVICE_LOCAL_TYPES
+from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.payload_schemas import PAYLOAD_SCHEMAS
 from sync.redaction import Redactor

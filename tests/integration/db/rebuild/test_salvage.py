@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from sync.accounts.profiles import Profile, create_profile_folder, open_installation
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.db.engine import Database
 from sync.db.migrate import APPLICATION_ID, known_migrations
@@ -22,6 +22,7 @@ from sync.document.capture.exchange_events import ExchangeInput
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt, StorageError
 from sync.log.model import Event, Query
+from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
 from sync.settings.sections import RecallSettings
 from sync.settings.settings import Settings

@@ -7,9 +7,9 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.sidecar import _cold_loader
-from sync.app import AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
+from sync.open_app import AppMode, open_app
 from sync.settings.sections import RecallSettings
 from sync.settings.settings import Settings
 from sync.settings.values import HttpAddress

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sync.app import App, AppMode, open_app
+from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
+from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 
 

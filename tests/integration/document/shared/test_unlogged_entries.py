@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sync.app import App, AppMode
+from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.erasure import erasure
+from sync.open_app import AppMode
 from sync.settings.sections import DocumentSettings
 from tests.integration.db.rebuild.test_salvage import (
     Damage,

@@ -7,7 +7,8 @@ import pytest
 
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.log import local_state
-from sync.log.event_types import EVENT_TYPES, MESSAGE, TOOL_CALL
+from sync.log.event_catalogue import EVENT_TYPES
+from sync.log.event_types import MESSAGE, TOOL_CALL
 from sync.log.local_state import is_local_state, rules_name
 from sync.log.projections.registry import DAILY, INSIGHTS, PROJECTIONS, RECALL, ProjectionEntry, projection_of
 from tests.support import REPOSITORY, event

@@ -1,0 +1,361 @@
+"""The catalogue of event types: every name once, with its meaning, payload, emitters and readers.
+
+`docs/events.md` is generated from it (`python -m tests.event_catalogue`). Every event is also read by the JSONL
+export, by retention and by replication; `read_by` names the readers that treat a type in their own way.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    DAY_FOLDED,
+    DEVICE_HIDDEN,
+    DEVICE_REGISTERED,
+    DEVICE_RENAMED,
+    DEVICE_REVOKED,
+    DOCUMENT_RESTORED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_MOVED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    LESSON_COUNTED,
+    LESSON_EDITED,
+    LESSON_LEARNED,
+    LESSON_OBSERVED,
+    LESSON_REMOVED,
+    MEMORY_FACT,
+    MEMORY_INDEX_UPDATED,
+    MEMORY_NOTE_CREATED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_NOTE_UPDATED,
+    MEMORY_QUESTION_ANSWERED,
+    MEMORY_QUESTION_ASKED,
+    MEMORY_QUESTION_EXPIRED,
+    MEMORY_RETRIEVE_PERFORMED,
+    MESSAGE,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+    SECTION_ADDED,
+    SECTION_REMOVED,
+    SESSION_EDITED,
+    SESSION_ENDED,
+    SESSION_FINALIZED,
+    SESSION_MARKED,
+    SESSION_META,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+    SESSION_REMOVED,
+    SESSION_SKIPPED,
+    SESSION_STARTED,
+    TOOL_CALL,
+    USER_FEEDBACK,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
+
+    `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.
+    """
+
+    name: str
+    meaning: str
+    payload: tuple[str, ...]
+    emitted_by: tuple[str, ...]
+    read_by: tuple[str, ...] = ()
+    is_device_only: bool = False
+
+
+_OTHER_PROGRAMS: Final = "other programs"
+_RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags", "marks", "importance")
+_EDITORS: Final = ("document.capture.exchange_events", "document.shared.local_edits")
+
+_SESSION_TYPES: Final = (
+    EventType(
+        SESSION_STARTED,
+        "A session begins.",
+        ("title?", "summary?", "tags?"),
+        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("sessions", "insights"),
+    ),
+    EventType(
+        SESSION_FINALIZED,
+        "A session ends. A later event of the session reopens it.",
+        ("title?", "summary?", "reason?", "tags?"),
+        ("log.sessions.model", _OTHER_PROGRAMS),
+        ("sessions", "daily", "insights"),
+    ),
+    EventType(
+        SESSION_ENDED,
+        "The same as `session_finalized`, under the name that imported conversations use.",
+        ("title?", "summary?", "reason?", "tags?"),
+        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("sessions", "daily", "insights"),
+    ),
+    EventType(
+        SESSION_META,
+        "Facts about a session as a whole. They do not reopen it.",
+        ("title?", "summary?", "tags?"),
+        (_OTHER_PROGRAMS,),
+        ("sessions", "insights"),
+    ),
+    EventType(
+        SESSION_SKIPPED,
+        "A conversation is not to be saved, or may be saved again.",
+        ("session_id?", "unnamed?", "on"),
+        ("log.sessions.pauses",),
+        ("sessions", "daily records"),
+    ),
+    EventType(
+        MESSAGE,
+        "One message of a conversation, whole or as a part.",
+        ("role?", "content?"),
+        ("document.capture.exchange_events", _OTHER_PROGRAMS),
+        ("recall", "daily", "insights", "erasure"),
+    ),
+    EventType(
+        TOOL_CALL,
+        "A model called a tool.",
+        ("tool?", "details?", "stage?"),
+        ("lessons.capture", _OTHER_PROGRAMS),
+        ("insights",),
+    ),
+    EventType(
+        MEMORY_FACT,
+        "A fact that another program wants remembered.",
+        ("fact_type?", "content?", "tags?"),
+        (_OTHER_PROGRAMS,),
+        ("recall", "insights"),
+    ),
+    EventType(
+        USER_FEEDBACK,
+        "The user's verdict on what a model did, or on an instinct.",
+        ("feedback_type?", "content?", "instinct_id?"),
+        (_OTHER_PROGRAMS,),
+        ("recall", "insights"),
+    ),
+)
+
+_DOCUMENT_TYPES: Final = (
+    EventType(
+        EXCHANGE_RECORDED,
+        "One turn of a conversation: summaries of the question and the answer.",
+        ("question", "answer", "question_length", "answer_length", "importance?", "policy fields of capture"),
+        ("document.capture.exchange_events",),
+        ("document", "recall", "daily", "insights", "erasure"),
+    ),
+    EventType(
+        ENTRY_ADDED,
+        "A line was added to the document by a manual edit or an import.",
+        ("entry_id", "section", "after", "text", "shared?"),
+        _EDITORS,
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_EDITED,
+        "A line of the document has another text.",
+        ("entry_id", "section", "base_hash", "base?", "text", "placed?", "shared?"),
+        _EDITORS,
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_REMOVED,
+        "A line of the document was removed.",
+        ("entry_id", "section", "base_hash?", "shared?"),
+        (*_EDITORS, "document.versions.erasure_step"),
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_MOVED,
+        "A line has another position in its section; its text is unchanged.",
+        ("entry_id", "section", "after", "shared"),
+        ("document.shared.local_edits",),
+        ("document",),
+    ),
+    EventType(
+        SECTION_ADDED, "A heading was added.", ("section", "shared"), ("document.shared.local_edits",), ("document",)
+    ),
+    EventType(
+        SECTION_REMOVED,
+        "A heading was removed.",
+        ("section", "shared"),
+        ("document.shared.local_edits",),
+        ("document",),
+    ),
+    EventType(
+        DAY_FOLDED,
+        "The lines of an old day became one line.",
+        ("day", "entry_id", "section", "text", "entries", "base?"),
+        ("document.versions.compaction",),
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        DOCUMENT_RESTORED,
+        "The user restored an earlier version; the events that follow hold its changes.",
+        ("sha256", "operations"),
+        ("document.versions.file_history",),
+    ),
+)
+
+_DAILY_TYPES: Final = (
+    EventType(
+        SESSION_RECORDED,
+        "A daily record of a session.",
+        (*_RECORD_FIELDS, "date", "time", "session", "source_session_id", "until_event_id", "author", "quality"),
+        ("daily.records.changes", "archive.daily_pages"),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_EDITED,
+        "Parts of a daily record changed; the payload holds the record after the change.",
+        (*_RECORD_FIELDS, "changed", "by", "until_event_id"),
+        ("daily.records.changes",),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_REMOVED,
+        "A daily record was removed, or merged into another.",
+        ("record_id", "gone", "reason", "into"),
+        ("daily.records.changes",),
+        ("daily records", "recall"),
+    ),
+    EventType(
+        SESSION_MARKED,
+        "A daily record got or lost a mark; the payload holds the record after the change.",
+        (*_RECORD_FIELDS, "mark", "on"),
+        ("daily.records.changes",),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_ORIGINAL,
+        "The text of a daily record before redaction, if the user turned its redaction off.",
+        ("of", "topic", "facts", "code", "tags"),
+        ("daily.record_service",),
+        ("daily records", "erasure"),
+        is_device_only=True,
+    ),
+    EventType(
+        DAILY_UNDONE,
+        "A change of a daily record is undone; the payload holds the record without the change.",
+        (*_RECORD_FIELDS, "undoes", "gone?"),
+        ("daily.record_service",),
+        ("daily records", "recall", "erasure"),
+    ),
+)
+
+_RETRACTING: Final = (
+    EventType(
+        PAYLOAD_FORGOTTEN,
+        "An erasure request: the payloads of the named events go, on every device and on the server.",
+        ("event_ids",),
+        ("log.ingest", "document.erasure.erasure", "document.versions.rescan"),
+        ("erasure", "document", "recall", "daily records", "insights"),
+    ),
+    EventType(
+        PAYLOAD_EXPIRED,
+        "Retention archived the payloads of the named events; they go on this device.",
+        ("event_ids",),
+        ("log.ingest",),
+        ("erasure", "recall", "insights"),
+        is_device_only=True,
+    ),
+    EventType(
+        PAYLOAD_REDACTED,
+        "The payload that an event has from now on. An erasure request for the event follows.",
+        ("event_id", "payload"),
+        ("document.versions.rescan",),
+        ("erasure", "document", "recall", "daily records", "insights"),
+    ),
+)
+
+_DEVICE_TYPES: Final = (
+    EventType(
+        DEVICE_REGISTERED,
+        "A device of the account introduces itself, again if its facts change.",
+        ("name", "platform", "app_version"),
+        ("accounts.devices",),
+        ("device list",),
+    ),
+    EventType(
+        DEVICE_RENAMED, "The user gave a device a name.", ("device_id", "name"), ("accounts.devices",), ("device list",)
+    ),
+    EventType(
+        DEVICE_REVOKED,
+        "The user revoked a device: the server refuses it.",
+        ("device_id",),
+        ("accounts.devices",),
+        ("device list",),
+    ),
+    EventType(
+        DEVICE_HIDDEN,
+        "The user hides what a device contributes, on this device alone, or shows it again.",
+        ("device_id", "hidden"),
+        ("accounts.devices",),
+        ("device list",),
+        is_device_only=True,
+    ),
+)
+
+
+def _local_type(name: str, meaning: str, payload: tuple[str, ...], emitter: str, *read_by: str) -> EventType:
+    return EventType(name, meaning, payload, (emitter,), read_by, is_device_only=True)
+
+
+_LESSON_FIELDS: Final = ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?")
+_OBSERVED_FIELDS: Final = ("session_id", "tool", "command", "file_path")
+_ERROR_FIELDS: Final = ("error_key?", "error_type?", "message?", "language?")
+_LESSON_READERS: Final = ("lessons", "recall", "erasure")
+_RECORD, _EDIT = (
+    "An error with its cure, or a pattern: the record of seed 003.",
+    "The record of a lesson after a change.",
+)
+_GONE, _COUNTS = (
+    "A lesson was removed; its id is not given again.",
+    "`occurrences`, `helped`, `hurt`, `shown`, `supported`",
+)
+_OBSERVED = "A captured tool call near an error, with its command and the text of the error."
+_COUNT_FIELDS: Final = ("lesson_id", "counter", "by?", "at?", "session_id?")
+_LESSON_TYPES: Final = (
+    _local_type(LESSON_LEARNED, _RECORD, _LESSON_FIELDS, "lessons.drafts", *_LESSON_READERS),
+    _local_type(LESSON_EDITED, _EDIT, ("lesson_id", "kind", "content", "source?"), "lessons.service", *_LESSON_READERS),
+    _local_type(LESSON_REMOVED, _GONE, ("lesson_id",), "lessons.service", "lessons", "recall"),
+    _local_type(LESSON_COUNTED, f"A counter of a lesson rises: {_COUNTS}.", _COUNT_FIELDS, "lessons.drafts", "lessons"),
+    _local_type(LESSON_OBSERVED, _OBSERVED, (*_OBSERVED_FIELDS, *_ERROR_FIELDS), "lessons.capture", "lessons"),
+)
+
+_NOTE_FIELDS: Final = ("note_id", "file", "sha256", "title", "status", "shared", "text", "by", "duplicate_of?")
+_QUESTION_FIELDS: Final = (
+    *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
+)
+_NOTE_READERS: Final = ("notes", "recall", "erasure")
+_ANSWER_FIELDS: Final = ("question_id", "option")
+_FILES, _SERVICE = "notes.workspace", "notes.service"
+_NOTE_TYPES: Final = (
+    _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
+    _local_type(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), _FILES, "notes", "recall"),
+    _local_type(MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), _FILES),
+    _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
+    _local_type(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, _SERVICE, "notes", "erasure"),
+    _local_type(MEMORY_QUESTION_ANSWERED, "A question was answered.", _ANSWER_FIELDS, _SERVICE, "notes"),
+    _local_type(MEMORY_QUESTION_EXPIRED, "Unanswered, or the note changed.", ("question_id",), _SERVICE, "notes"),
+)
+
+CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
+    "Sessions": _SESSION_TYPES,
+    "Document": _DOCUMENT_TYPES,
+    "Daily records": _DAILY_TYPES,
+    "Erasure and redaction": _RETRACTING,
+    "Devices": _DEVICE_TYPES,
+    "Lessons": _LESSON_TYPES,
+    "Notes": _NOTE_TYPES,
+}
+NOTE_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
+EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
+
+# No other module decides what may leave the device.
+DEVICE_LOCAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_device_only)

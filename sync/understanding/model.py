@@ -1,0 +1,86 @@
+"""What an extractor reads in a message (`Statement`), and what is known about the user or a project (`Fact`)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+MAX_STATEMENT_LENGTH: Final = 80  # characters of a statement
+
+
+class FactKind(StrEnum):
+    IDENTITY = "identity"
+    PREFERENCE = "preference"
+    HABIT = "habit"
+    CONSTRAINT = "constraint"
+    RELATIONSHIP = "relationship"
+    POSSESSION = "possession"
+    PLAN = "plan"
+    DECISION = "decision"
+    KNOWLEDGE = "knowledge"
+
+
+class FactSection(StrEnum):
+    """The subsection of 用户偏好 that shows a fact."""
+
+    WORK_HABITS = "work_habits"  # 工作习惯
+    COMMUNICATION_STYLE = "communication_style"  # 沟通风格
+    TECHNICAL_PREFERENCES = "technical_preferences"  # 技术偏好
+    PERSONAL = "personal"  # 个人情况
+
+
+class FactOrigin(StrEnum):
+    USER_STATED = "user-stated"
+    USER_CONFIRMED = "user-confirmed"
+    AGENT_PROPOSED = "agent-proposed"
+    IMPORTED = "imported"
+    OTHER_DEVICE = "other-device"
+
+
+class FactStatus(StrEnum):
+    ACTIVE = "active"
+    CANDIDATE = "candidate"  # waits for the user's confirmation; never given to a model
+    SUPERSEDED = "superseded"
+    RETRACTED = "retracted"
+
+
+class Change(StrEnum):
+    """What a statement says about an older one."""
+
+    REPLACES = "replaces"  # 改用浅色, 现在住宁波, 决定用 X 替换 Y
+    CORRECTS = "corrects"  # 记错了, 其实…
+    ENDS = "ends"  # 不再喝咖啡了: the older one no longer holds
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the user about themselves, as an extractor reads it in one message."""
+
+    text: str  # the user's own words, a substring of the message, at most MAX_STATEMENT_LENGTH characters
+    kind: FactKind
+    section: FactSection
+    slot: str | None = None  # a stable topic ("editor", "diet.allergy"); two facts of one slot exclude each other
+    is_negative: bool = False
+    change: Change | None = None
+    former: str | None = None  # what the statement says no longer holds (决定用 X 替换 Y: Y), for slotless facts too
+    valid_until: str | None = None  # a date, YYYY-MM-DD, of a plan or a limited statement
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact, as the log says it is now."""
+
+    fact_id: str
+    kind: FactKind
+    section: FactSection
+    subject: str  # "user" or "project:<id>"
+    statement: str
+    slot: str | None
+    is_negative: bool
+    valid_from: str  # ISO 8601 time of the event that stated it
+    valid_until: str | None
+    evidence: tuple[str, ...]  # event ids, oldest first
+    origin: FactOrigin
+    confidence: float
+    status: FactStatus
+    superseded_by: str | None = None  # the fact_id that replaced it
