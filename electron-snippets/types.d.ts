@@ -289,6 +289,7 @@ export interface InstinctJson {
   instinctId: string;
   kind: 'correct' | 'fails' | 'keep';
   lastAt: string;
+  lessons: Array<HintJson>;
   projectId: string;
   stage: string | null;
   status: 'candidate' | 'promoted' | 'retired';
@@ -1046,7 +1047,7 @@ export interface Methods {
     };
     result: ProfileJson;
   };
-  /** What experience suggests, the surest first. */
+  /** What experience suggests, the surest first; a call that fails with the lessons about its errors. */
   'insights/instincts': {
     params: {
       projectId?: string | null;

@@ -1,9 +1,10 @@
 """Answers of insights, and how they become JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypedDict, cast
 
 from sync.clock import from_unix_ms, timestamp
+from sync.contract.lessons import HintJson
 from sync.insights import render
 from sync.insights.queries import ActivityProfile, NextStep, NextSteps, ScoredInstinct
 from sync.insights.report import Report
@@ -53,7 +54,10 @@ class ProfileJson(TypedDict):
 
 
 class InstinctJson(TypedDict):
-    """`kind` correct: a user's correction; keep: what was approved; fails: a tool call that goes wrong."""
+    """`kind` correct: a user's correction; keep: what was approved; fails: a tool call that goes wrong.
+
+    `lessons`: how the errors of a call that fails were solved, newest first.
+    """
 
     instinctId: str
     kind: Literal["correct", "keep", "fails"]
@@ -66,6 +70,7 @@ class InstinctJson(TypedDict):
     lastAt: str
     evidence: list[str]
     against: list[str]
+    lessons: list[HintJson]
 
 
 class InstinctsJson(TypedDict):
@@ -109,8 +114,12 @@ def profile_to_json(value: ActivityProfile, watermark: int) -> ProfileJson:
     }
 
 
-def instincts_to_json(values: Iterable[ScoredInstinct], watermark: int) -> InstinctsJson:
-    return {"instincts": [_instinct_to_json(value) for value in values], "sourceWatermark": watermark}
+def instincts_to_json(
+    values: Iterable[ScoredInstinct], watermark: int, lessons: Mapping[str, Sequence[HintJson]]
+) -> InstinctsJson:
+    """`lessons`: those of each action that failed, by its name."""
+    instincts = [_instinct_to_json(one, lessons.get(one.text, ()) if one.kind == "fails" else ()) for one in values]
+    return {"instincts": instincts, "sourceWatermark": watermark}
 
 
 def report_to_json(value: Report, form: Literal["markdown", "html"]) -> ReportJson:
@@ -118,7 +127,7 @@ def report_to_json(value: Report, form: Literal["markdown", "html"]) -> ReportJs
     return {"format": form, "text": text, "sourceWatermark": value.source_watermark}
 
 
-def _instinct_to_json(value: ScoredInstinct) -> InstinctJson:
+def _instinct_to_json(value: ScoredInstinct, lessons: Sequence[HintJson]) -> InstinctJson:
     return {
         "instinctId": value.instinct_id,
         "kind": cast("Literal['correct', 'keep', 'fails']", value.kind),
@@ -131,6 +140,7 @@ def _instinct_to_json(value: ScoredInstinct) -> InstinctJson:
         "lastAt": timestamp(from_unix_ms(value.last_at_ms)),
         "evidence": list(reversed(value.supporting_events)),
         "against": list(reversed(value.opposing_events)),
+        "lessons": list(lessons),
     }
 
 

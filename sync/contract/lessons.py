@@ -171,6 +171,17 @@ def capture_to_json(result: "CaptureResult") -> LessonCaptureJson:
     }
 
 
+def line_to_json(lesson: "Lesson", text: str) -> HintJson:
+    """A lesson with its line."""
+    return {
+        "id": lesson.lesson_id,
+        "kind": lesson.kind,
+        "state": lesson.state,
+        "text": text,
+        "occurrences": lesson.occurrences,
+    }
+
+
 def _hint(found: "MatchedLesson") -> HintJson | None:
     if found.lesson_id is None:
         return None

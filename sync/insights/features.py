@@ -83,15 +83,20 @@ def language_of(event: Event) -> str | None:
 
 def action_of(event: Event) -> str | None:
     """What a tool call did, without its object: `Shell npm test`, `Read .py`. None for other events."""
-    tool = text_of(event, "tool").strip()
-    if event.type != TOOL_CALL or not tool:
+    if event.type != TOOL_CALL:
         return None
-    command = details_of(event).get("command")
+    return action_name(text_of(event, "tool"), details_of(event).get("command"), path_of(event))
+
+
+def action_name(tool: str, command: object, path: str) -> str | None:
+    """The name of an action; None without a tool."""
+    tool = tool.strip()
+    if not tool:
+        return None
     if isinstance(command, str) and command.strip():
         words = [word for word in command.split()[:3] if _COMMAND_WORD.fullmatch(word)]
         return " ".join([tool, *words[:2]])[:MAX_ACTION_CHARS]
-    suffix = _suffix(path_of(event))
-    return f"{tool} {suffix}".strip()[:MAX_ACTION_CHARS]
+    return f"{tool} {_suffix(path)}".strip()[:MAX_ACTION_CHARS]
 
 
 def outcome_of(event: Event) -> bool | None:

@@ -26,7 +26,7 @@ from sync.log.envelope import event_ms
 from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
 
-FORMAT: Final = 2  # another number invalidates the cache
+FORMAT: Final = 3  # another number invalidates the cache
 ALL_PROJECTS: Final = ""  # the scope of all projects together
 MAX_EVENTS: Final = 8  # the newest of a transition
 MAX_EVIDENCE: Final = 60  # the newest events for and against an instinct
@@ -172,7 +172,7 @@ class InsightsState(msgspec.Struct):
         action, succeeded = action_of(event), outcome_of(event)
         if action is None or succeeded is None:
             return
-        key = f"fails:{event.project_id}:{normalise_text(action)}"
+        key = f"fails:{normalise_text(action)}"
         instinct = self.instincts.get(key)
         if not succeeded:
             self._reinforce(key, event, FAILURE_WEIGHT, "fails", action, stage_of(event))

@@ -111,7 +111,7 @@ def _match_similar(execute: Execute, request: MatchRequest) -> MatchedLesson:
         content, projects = json.loads(row[4]), json.loads(row[5])
         theirs = set(terms_of(_message_of(content)))
         is_near = len(theirs & set(words)) >= MIN_SIMILARITY * len(theirs | set(words))
-        is_here = len(projects) != 1 or request.project_id in {None, *projects}
+        is_here = len(projects) != 1 or request.project_id in {None, *projects} or projects == ["proj_global"]
         if is_near and is_here and _fits_names(content, request.text):
             return _shown_once(execute, request, "similar", row)
     return MatchedLesson("none")

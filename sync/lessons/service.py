@@ -16,6 +16,7 @@ from sync.lessons import projection, store
 from sync.lessons.drafts import LessonDrafts
 from sync.lessons.error_text import match_keys, quoted_names
 from sync.lessons.matching import cure_of
+from sync.lessons.mining import LessonCall
 from sync.lessons.model import (
     ERROR,
     MAX_ID,
@@ -71,6 +72,12 @@ class LessonService:
         if lesson is None:
             raise _unknown(lesson_id)
         return lesson
+
+    async def of_failed_calls(self) -> list[tuple[LessonCall, Lesson]]:
+        """The newest failed calls, each with a lesson about its error that may be shown; none without lessons."""
+        if not await self._log.newest_position((LESSON_OBSERVED,)):
+            return []
+        return await self.read(store.lessons_of_failed_calls)
 
     async def read(self, work: Callable[[Transaction], R]) -> R:
         """Read the tables, brought up to date first if another program added to the log."""

@@ -42,6 +42,7 @@ _ITEM: Final = (
 )
 _CALL: Final = "position, session_id, project_id, tool, command, file_path, error_key, error_type, message, language"
 _CALLS_KEPT: Final = 32  # of a session that mining reads
+_FAILED_CALLS_READ: Final = 1_000  # newest failed calls that name their lessons
 
 
 def is_created(connection: Transaction) -> bool:
@@ -179,6 +180,22 @@ def newest_failure(connection: Transaction) -> LessonCall | None:
     query = f"select {_CALL} from lesson_calls where error_key is not null order by position desc limit 1"  # noqa: S608
     row = connection.exec_driver_sql(query).first()
     return None if row is None else LessonCall(*row)
+
+
+def lessons_of_failed_calls(connection: Transaction) -> list[tuple[LessonCall, Lesson]]:
+    """The newest failed calls, each with a lesson about its error that may be shown."""
+    call, item = (
+        ", ".join(f"{table}.{name}" for name in names.split(", ")) for table, names in (("c", _CALL), ("i", _ITEM))
+    )
+    query = (
+        f"select {call}, {item} from (select * from lesson_calls where error_key is not null"  # noqa: S608
+        f" order by position desc limit {_FAILED_CALLS_READ}) c join lesson_keys k on k.key = c.error_key"
+        " join lesson_items i on i.lesson_id = k.lesson_id"
+        " where i.removed = 0 and i.state in ('candidate', 'held') order by c.position desc, i.lesson_id"
+    )
+    width = _CALL.count(",") + 1
+    rows = connection.exec_driver_sql(query)
+    return [(LessonCall(*row[:width]), _lesson(row[width:])) for row in rows]
 
 
 def match(connection: Transaction, request: MatchRequest) -> MatchedLesson:

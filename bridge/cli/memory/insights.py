@@ -75,3 +75,5 @@ def _show_instincts(result: dict[str, Any]) -> None:
     for item in result["instincts"]:
         sign = {"correct": "!", "keep": "+", "fails": "x"}[item["kind"]]
         typer.echo(f"{item['confidence']:.2f} {item['status']:<9} {sign} {item['text']}  [{item['instinctId']}]")
+        for lesson in item["lessons"]:
+            typer.echo(f"               {lesson['text']}")

@@ -1,6 +1,6 @@
 """`insights/*`: how the user works, derived from the log; read-only (seed 002 §6.2-6.3, seed 000's report)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -8,10 +8,15 @@ from bridge.api.method_table import Params
 from sync.app import App
 from sync.contract import insights
 from sync.contract.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
+from sync.contract.lessons import HintJson, line_to_json
+from sync.insights.features import action_name
+from sync.log.event_types import LESSON_TYPES
 from sync.log.model import MAX_NAME_LENGTH
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+
+MAX_LESSONS: Final = 5  # of one instinct
 
 
 class NextParams(Params, frozen=True):
@@ -58,11 +63,28 @@ async def profile(app: App, params: ProfileParams) -> ProfileJson:
 
 
 async def instincts(app: App, params: Instincts) -> InstinctsJson:
-    """What experience suggests, the surest first."""
+    """What experience suggests, the surest first; a call that fails with the lessons about its errors."""
     found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
-    return insights.instincts_to_json(found, app.insights().source_watermark)
+    lessons = await _lessons_by_action(app) if any(one.kind == "fails" for one in found) else {}
+    return insights.instincts_to_json(found, app.insights().source_watermark, lessons)
 
 
 async def report(app: App, params: ReportParams) -> ReportJson:
     """The analysis report: Markdown, or one HTML page."""
     return insights.report_to_json(await app.insights().report(days=params.days), params.format)
+
+
+async def _lessons_by_action(app: App) -> dict[str, list[HintJson]]:
+    """The lessons about the errors of each action that failed, newest failure first, each once."""
+    if not await app.log.newest_position(LESSON_TYPES):
+        return {}
+    from sync.lessons.commands import command_shape, file_shape  # noqa: PLC0415 - most logs have no lessons
+    from sync.lessons.matching import hint_text  # noqa: PLC0415
+
+    found: dict[str, dict[str, HintJson]] = {}
+    for call, lesson in await app.lessons().of_failed_calls():
+        action = action_name(call.tool, command_shape(call.command), file_shape(call.file_path))
+        text = hint_text(lesson.lesson_id, lesson.content, lesson.occurrences)
+        if action is not None and text:
+            found.setdefault(action, {})[lesson.lesson_id] = line_to_json(lesson, text)
+    return {action: list(lines.values())[:MAX_LESSONS] for action, lines in found.items()}

@@ -72,6 +72,21 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
 
 
+def test_an_error_of_two_projects_is_one_instinct_that_names_its_global_lesson(home: Home, tmp_path: Path) -> None:
+    home.run(*LEARN)
+    with Sidecar(home) as sidecar:
+        for name in ("api", "web"):
+            call = {**CALL, "input": {"command": "pytest -q tests"}, "exitCode": 1, "sessionId": name}
+            sidecar.call("lessons/capture", **call, project=str(tmp_path / name))
+        (lesson,) = sidecar.call("lessons/list")["lessons"]
+        assert (lesson["isGlobal"], lesson["occurrences"]) == (True, 3)
+        (instinct,) = sidecar.call("insights/instincts")["instincts"]
+        assert (instinct["kind"], instinct["projectId"], instinct["count"]) == ("fails", "proj_global", 2)
+        assert [one["id"] for one in instinct["lessons"]] == [lesson["id"]]
+    shown = home.run("insights", "instincts").stdout
+    assert shown.count("延迟导入") == 1
+
+
 def test_a_token_at_the_place_where_a_command_is_cut_is_redacted_first(home: Home) -> None:
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     with Sidecar(home) as sidecar:

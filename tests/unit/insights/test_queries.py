@@ -94,6 +94,12 @@ class TestInstincts:
                 assert (asked("proj_api"), asked("proj_web")) == ([("proj_api", 1)], [])
         assert asked("proj_api") == asked("proj_web") == asked("proj_other") == [("proj_global", 2)]
 
+    def test_a_call_that_fails_in_two_projects_is_one_instinct_of_every_project(self, sequence: EventSequence) -> None:
+        for project_id in ("proj_api", "proj_web"):
+            details = {"command": "npm test", "exit_code": 1}
+            sequence.tool(tool="Shell", details=details, session=project_id, project_id=project_id)
+        assert (sequence.one().project_id, len(sequence.one().supporting_events)) == ("proj_global", 2)
+
     def test_one_session_alone_promotes_nothing(self, sequence: EventSequence) -> None:
         for _ in range(5):
             sequence.tell("user_feedback", feedback_type="correction", content="先写测试")

@@ -32,6 +32,20 @@ def test_words_in_the_output_of_a_call_that_succeeded_give_no_hint(call: MatchRe
         assert store.match(connection, call).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("projects", "reason"),
+    [(("proj_a",), "none"), (("proj_b",), "similar"), (("proj_a", "proj_c"), "similar"), (("proj_global",), "similar")],
+)
+def test_a_similar_lesson_of_one_other_project_is_not_shown_and_a_global_one_is(
+    projects: tuple[str, ...], reason: str
+) -> None:
+    message = "the worker could not reach the queue broker in time"
+    call = replace(CALL, error=f"{message} again", project_id="proj_b")
+    with lesson_tables() as connection:
+        add(connection, replace(error_lesson(1, message, "start the broker"), project_ids=projects))
+        assert store.match(connection, call).reason == reason
+
+
 def test_of_many_lessons_about_one_error_the_one_about_the_same_name_is_found() -> None:
     with lesson_tables() as connection:
         for number in range(2 * MAX_OF_KEY):
