@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
+    from sync.lessons.files.live_view import LessonFiles
     from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
@@ -88,12 +89,14 @@ class App:
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
+    lesson_files: "Callable[[], LessonFiles]" = field(init=False)
     notes: Callable[[], services.NotesAccess] = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
+        self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
         self.erasure = ErasureService(
             log=self.log,
             draft_builder=self.draft_builder,
@@ -102,7 +105,7 @@ class App:
             event_files=self.event_files,
             daily=self.daily,
             recall=self.recall,
-            lessons=self.lessons,
+            lesson_files=self.lesson_files,
             notes=lambda: self.notes().erasure,
             retention=self.retention,
             reconcile_document=self.reconcile_memory_file,
@@ -208,7 +211,7 @@ class App:
     async def check_health(self) -> list[doctor.HealthCheck]:
         """The checks that need an open application; `doctor.check_environment` does the rest."""
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
-        return [*await doctor.check_open_app(*parts), await lesson_check.check_lessons(self.lessons())]
+        return [*await doctor.check_open_app(*parts), await lesson_check.check_lessons(self.lesson_files())]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""
@@ -220,7 +223,7 @@ class App:
         jobs += [supervise("other processes", watch), *self.event_files.jobs()]
         jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
         jobs += services.daily_jobs(self.daily)
-        jobs += services.lessons_jobs(self.lessons, self.log)
+        jobs += services.lessons_jobs(self.lesson_files, services.lessons_folder(self.settings, self.profile), self.log)
         archives, changed = self.profile.archives_folder, self.log.changed
         jobs += services.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
         if self.replicator is not None:

@@ -22,7 +22,7 @@ from sync.log.model import Event
 if TYPE_CHECKING:  # loaded at their first use
     from sync.daily.commands.erasure_replies import ErasureStatus
     from sync.daily.service import DailyService
-    from sync.lessons.service import LessonService
+    from sync.lessons.files.live_view import LessonFiles
     from sync.notes.erasure import NoteErasure
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
@@ -54,7 +54,7 @@ class ErasureService:
     event_files: EventFilesService
     daily: "Callable[[], DailyService]"
     recall: "Callable[[], RecallService]"
-    lessons: "Callable[[], LessonService]"
+    lesson_files: "Callable[[], LessonFiles]"
     notes: "Callable[[], NoteErasure]"
     retention: "Callable[[], RetentionService]"
     reconcile_document: Callable[[], Awaitable[None]]
@@ -123,7 +123,7 @@ class ErasureService:
             # 3. The search index and its vectors; the tables and files of lessons.
             await self.log_storage_errors("recall", self.recall().apply_erasures)
             if await self.log.newest_position(LESSON_TYPES):
-                await self.log_storage_errors("lessons", self.lessons().apply_erasures)
+                await self.log_storage_errors("lessons", self.lesson_files().apply_erasures)
         # 4. Freed pages of the database.
         await self.log.database.purge(vacuum=vacuum and self.is_sidecar)
         if self.is_sidecar:

@@ -141,7 +141,7 @@ async def _build_app(
         devices=devices,
         event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
         insights=services.insights(profile, events, clock, writes=is_sidecar),
-        lessons=services.lessons(settings, profile, events, redactor, clock),
+        lessons=services.lessons(events, redactor, clock),
         recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
         daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
         archive=services.archive(events, drafts, document, clock),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sync.daily.service import DailyService
     from sync.db.engine import Transaction
     from sync.insights.service import InsightsService
+    from sync.lessons.files.live_view import LessonFiles
     from sync.lessons.service import LessonService
     from sync.log.model import EventDraft
     from sync.notes.erasure import NoteErasure
@@ -61,9 +62,7 @@ def insights(profile: Profile, events: EventLog, clock: Clock, *, writes: bool) 
     return opened
 
 
-def lessons(
-    settings: Settings, profile: Profile, events: EventLog, redactor: Redactor, clock: Clock
-) -> "Callable[[], LessonService]":
+def lessons(events: EventLog, redactor: Redactor, clock: Clock) -> "Callable[[], LessonService]":
     """Errors with their cures, and patterns."""
 
     @cache
@@ -74,25 +73,53 @@ def lessons(
         def draft_erasure(connection: "Transaction", event_ids: Sequence[str]) -> "Sequence[EventDraft]":
             return erasure.request_drafts(erasure.erasable_events(connection, event_ids), redactor)
 
-        folder = settings.data_dir / "lessons" / profile.name
-        return LessonService(events, redactor, folder, clock=clock, draft_erasure=draft_erasure)
+        return LessonService(events, redactor, clock=clock, draft_erasure=draft_erasure)
 
     return opened
 
 
-def lessons_jobs(lesson_service: "Callable[[], LessonService]", events: EventLog) -> list[Coroutine[None, None, None]]:
-    """A sidecar's work on lessons: the erasures of other processes and devices. Without lessons nothing is loaded."""
+def lessons_folder(settings: Settings, profile: Profile) -> Path:
+    """The folder of the lessons' JSON files."""
+    return settings.lessons.dir or settings.data_dir / "lessons" / profile.name
+
+
+def lesson_files(
+    settings: Settings, profile: Profile, lesson_service: "Callable[[], LessonService]"
+) -> "Callable[[], LessonFiles]":
+    """The JSON files of the lessons."""
+
+    @cache
+    def opened() -> "LessonFiles":
+        from sync.lessons.files.imports import LessonImports  # noqa: PLC0415 - at its first use
+        from sync.lessons.files.live_view import LessonFiles  # noqa: PLC0415
+
+        def is_profile(name: str) -> bool:
+            return name == Path(name).name and (profile.folder.parent / name).is_dir()
+
+        folder, imports = lessons_folder(settings, profile), LessonImports(lesson_service())
+        return LessonFiles(lesson_service(), imports, folder, profile=profile.name, is_other_profile=is_profile)
+
+    return opened
+
+
+def lessons_jobs(
+    files: "Callable[[], LessonFiles]", folder: Path, events: EventLog
+) -> list[Coroutine[None, None, None]]:
+    """A sidecar's work on lessons: edits of their files, and erasures by others. Without files nothing is loaded."""
 
     async def follow_erasures() -> None:
         applied = 0
+        await asyncio.sleep(START_DELAY)
+        if folder.is_dir():
+            await files().read_edits()
         while True:
-            await asyncio.sleep(START_DELAY)
             seen = events.changed.count
             newest = await events.newest_position(RETRACTING_TYPES)
             if newest != applied and await events.newest_position(LESSON_TYPES):
-                await lesson_service().apply_erasures()
+                await files().apply_erasures()
                 applied = newest
             await events.changed.wait_for_change(seen)
+            await asyncio.sleep(START_DELAY)
 
     return [supervise("lessons", follow_erasures)]
 

@@ -1,5 +1,6 @@
 """A lesson: its record as seed 003 has it, its counters and its state. Pure."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,6 +105,12 @@ def identity_of(kind: str, content: Mapping[str, Any]) -> str:
     return (
         error_identity(text_field(content, "language"), text_field(error, "type"), text_field(error, "message")) or ""
     )
+
+
+def content_key(content: Mapping[str, Any]) -> str:
+    """What equal lessons have in common: their whole record but its id, times and counters."""
+    own = {"id", "timestamp", "last_occurred", "occurrences", "usage_count"}
+    return json.dumps({name: value for name, value in content.items() if name not in own}, sort_keys=True)
 
 
 def slug(name: str) -> str:

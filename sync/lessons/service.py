@@ -1,17 +1,13 @@
 """The use cases of lessons: learn, edit, count, remove, import; a change is events and rows in one transaction."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeVar
-
-from filelock import FileLock, Timeout
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
-from sync.errors import InvalidInput, StorageBusy
+from sync.errors import InvalidInput
 from sync.lessons import projection, store
 from sync.lessons.drafts import LessonDrafts
 from sync.lessons.error_text import match_keys, quoted_names
@@ -26,17 +22,14 @@ from sync.lessons.model import (
     new_record,
     text_field,
 )
-from sync.lessons.tree import FOLDERS, ImportedRecord, render_tree
 from sync.log import store as log_store
 from sync.log.event_types import LESSON_EDITED, LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
-from sync.system.files import make_private_folder, read_once, translate_os_errors, write_private
 
 R = TypeVar("R")
 DraftErasure = Callable[[Transaction, Sequence[str]], Sequence[EventDraft]]  # the requests to erase these events
-LOCK_TIMEOUT: Final = 20.0  # seconds that writing the tree waits for another process
 EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never changed by an edit
 
 
@@ -50,12 +43,9 @@ class LearnResult:
 
 
 class LessonService:
-    """One profile's lessons. `folder` has the JSON tree."""
+    """One profile's lessons."""
 
-    def __init__(
-        self, log: EventLog, redactor: Redactor, folder: Path, *, clock: Clock, draft_erasure: DraftErasure
-    ) -> None:
-        self.folder = folder
+    def __init__(self, log: EventLog, redactor: Redactor, *, clock: Clock, draft_erasure: DraftErasure) -> None:
         self._log = log
         self._redactor = redactor
         self._clock = clock
@@ -72,6 +62,14 @@ class LessonService:
         if lesson is None:
             raise _unknown(lesson_id)
         return lesson
+
+    async def has_any(self) -> bool:
+        """Whether the log has events about lessons."""
+        return bool(await self._log.newest_position(LESSON_TYPES))
+
+    async def replica_id(self) -> str:
+        """The id of the database that has the lessons."""
+        return await self._log.database.read(log_store.existing_replica_id)
 
     async def of_failed_calls(self) -> list[tuple[LessonCall, Lesson]]:
         """The newest failed calls, each with a lesson about its error that may be shown; none without lessons."""
@@ -198,78 +196,12 @@ class LessonService:
 
         await self.write(decide)
 
-    async def import_records(self, records: Sequence[ImportedRecord], *, dry_run: bool) -> dict[str, int]:
-        """Import another program's records with their ids, value for value; one that is known is not imported again."""
-        cleaned = [(one.kind, self._redactor.clean_payload(one.record).value, one.record) for one in records]
-
-        def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], dict[str, int]]]:
-            drafts, taken, renamed, known = [], set[str](), 0, 0
-            for kind, content, raw in cleaned:
-                lesson_id = raw.get("id")
-                has_id = isinstance(lesson_id, str) and 0 < len(lesson_id) <= MAX_ID and lesson_id.isprintable()
-                has_id = has_id and content.get("id") == lesson_id  # the redactor left it as it is
-                held = store.find_lesson(connection, lesson_id) if isinstance(lesson_id, str) and has_id else None
-                if held is not None and identity_of(kind, held.content) == identity_of(kind, content):
-                    known += 1
-                    continue
-                if not isinstance(lesson_id, str) or not has_id or lesson_id in taken or held is not None:
-                    lesson_id, renamed = self.drafts.new_id(connection, kind, besides=taken), renamed + 1
-                taken.add(lesson_id)
-                drafts.append(
-                    self.drafts.draft_learned(lesson_id, kind, content, "imported", GLOBAL_PROJECT, Origin.IMPORTED)
-                )
-            counts = {"found": len(cleaned), "recorded": len(drafts), "known": known, "renamed": renamed}
-            return ([] if dry_run else drafts), lambda: counts
-
-        return await self.write(decide)
-
-    async def write_tree(self) -> None:
-        """Write the JSON tree as the lessons are now. Raises StorageError."""
-
-        def write(files: Mapping[str, bytes]) -> None:
-            for folder in ("", *FOLDERS.values()):
-                make_private_folder(self.folder / folder)
-            for name, data in files.items():
-                found = read_once(self.folder / name)
-                if found is None or found.data != data:
-                    write_private(self.folder / name, data)
-            for folder in FOLDERS.values():
-                for path in (self.folder / folder).glob("*.json"):
-                    if f"{folder}/{path.name}" not in files:
-                        path.unlink(missing_ok=True)
-
-        await asyncio.to_thread(make_private_folder, self.folder)
-        lock = FileLock(self.folder / ".lock", timeout=LOCK_TIMEOUT, thread_local=False)
-        try:
-            with translate_os_errors(self.folder):
-                await asyncio.to_thread(lock.acquire)
-        except Timeout:
-            raise StorageBusy("another process writes the files of the lessons") from None
-        try:
-            files = render_tree(await self.all())
-            with translate_os_errors(self.folder):
-                await asyncio.to_thread(write, files)
-        finally:
-            lock.release()
-
-    async def inspect(self) -> tuple[list[Lesson], list[str]]:
-        """The lessons of the tables, and the files of the tree that differ from them; it writes nothing."""
+    async def recorded(self) -> list[Lesson]:
+        """The lessons of the tables as they are; it brings nothing up to date and writes nothing."""
         database = self._log.database
         if not await self._log.newest_position(LESSON_TYPES) or not await database.read(store.is_created):
-            return [], []
-        lessons = await database.read(store.all_lessons)
-        files = render_tree(lessons) if lessons else {}
-
-        def differs(name: str) -> bool:
-            found = read_once(self.folder / name)
-            return found is None or found.data != files[name]
-
-        return lessons, await asyncio.to_thread(lambda: [name for name in files if differs(name)])
-
-    async def apply_erasures(self) -> None:
-        """Take erased lessons out of the tables and the tree, if there are any."""
-        if await self._log.newest_position(LESSON_TYPES) and self.folder.exists():
-            await self.write_tree()
+            return []
+        return await database.read(store.all_lessons)
 
 
 def is_same_lesson(lesson: Lesson, content: Mapping[str, Any]) -> bool:

@@ -122,6 +122,16 @@ class DailySettings(SettingsSection):
     ] = Field(default_factory=Path.home)
 
 
+class LessonSettings(SettingsSection):
+    dir: Annotated[
+        SettingPath | None,
+        Field(
+            description="folder of the JSON files of the lessons, such as `~/.gclm-flow/memory`; what it has is read"
+            " first. `lessons` in `DATA_DIR`, with a folder for each profile, by default"
+        ),
+    ] = None
+
+
 class DocumentSettings(SettingsSection):
     sharing: Annotated[
         Literal["device", "user"],

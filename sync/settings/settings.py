@@ -30,6 +30,7 @@ from sync.settings.sections import (
     Address,
     DailySettings,
     DocumentSettings,
+    LessonSettings,
     LoadSettings,
     PrivacySettings,
     RecallSettings,
@@ -116,6 +117,7 @@ class Settings(BaseSettings):
     redaction: RedactionSettings = RedactionSettings()
     sessions: SessionSettings = SessionSettings()
     daily: DailySettings = Field(default_factory=DailySettings)
+    lessons: LessonSettings = LessonSettings()
     document: DocumentSettings = DocumentSettings()
     sync: SyncSettings = SyncSettings()
     recall: RecallSettings = RecallSettings()

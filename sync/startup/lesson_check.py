@@ -7,27 +7,36 @@ from sync.errors import StorageError
 from sync.startup.doctor import HealthCheck
 
 if TYPE_CHECKING:  # loaded at its first use
-    from sync.lessons.service import LessonService
+    from collections.abc import Iterable
+
+    from sync.lessons.files.live_view import LessonFiles
 
 MAX_SHOWN_FILES: Final = 5
 
 
-async def check_lessons(lessons: "LessonService") -> HealthCheck:
-    """How many lessons there are, and whether the files that show them are up to date and can be written."""
-    folder = lessons.folder
+async def check_lessons(files: "LessonFiles") -> HealthCheck:
+    """How many lessons there are, and whether the files that show them are up to date and can be read and written."""
+    folder = files.folder
     try:
-        known, differing = await lessons.inspect()
+        report = await files.inspect()
     except StorageError as error:
         return HealthCheck("lessons", ok=False, found=error.message, hint=error.hint)
-    if not known:
+    if not report.lessons and not report.differing and not report.unreadable:
         return HealthCheck("lessons", ok=None, found="none")
     if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         hint = "Give this user write permission to this folder; the lessons themselves are in the database."
         return HealthCheck("lessons", ok=False, found=f"{folder} cannot be written to", hint=hint)
-    candidates = sum(lesson.state == "candidate" for lesson in known)
-    found = f"{len(known)}, of which candidates: {candidates}; {folder}"
-    if differing:
-        hint = "An edit of these files is not read back; the next lesson writes them again. `lessons edit` changes one."
-        shown = ", ".join(differing[:MAX_SHOWN_FILES])
-        return HealthCheck("lessons", ok=None, found=f"{found}; differ: {shown}", hint=hint)
-    return HealthCheck("lessons", ok=True, found=found)
+    candidates = sum(lesson.state == "candidate" for lesson in report.lessons)
+    found = f"{len(report.lessons)}, of which candidates: {candidates}; {folder}"
+    if report.unreadable:
+        hint = "Repair or remove these files; until then they stay as they are, and show no lesson of now."
+        return HealthCheck("lessons", ok=False, found=f"{found}; {_listed(report.unreadable.values())}", hint=hint)
+    if report.differing:
+        hint = "The next command about lessons reads an edit of these files, and writes them again."
+        return HealthCheck("lessons", ok=None, found=f"{found}; differ: {_listed(report.differing)}", hint=hint)
+    kept = f"; kept beside the lessons: {_listed(report.kept)}" if report.kept else ""
+    return HealthCheck("lessons", ok=True, found=f"{found}{kept}")
+
+
+def _listed(names: "Iterable[str]") -> str:
+    return ", ".join(list(names)[:MAX_SHOWN_FILES])

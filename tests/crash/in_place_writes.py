@@ -71,7 +71,8 @@ UNLABELLED: Final = {
         "one unlink, which the next look at the file does again"
     ),
     "sync.daily.pages.page_folders:PageFolders.set_option": ALONE,
-    "sync.lessons.service:LessonService.write_tree.write": CACHE,
+    "sync.lessons.files.live_view:LessonFiles._write": CACHE,
+    "sync.lessons.files.live_view:LessonFiles._write_manifest": "without it every file is read",
     "bridge.methods.memory.lessons:_write_tree": (
         "a copy for the user in a folder that was empty; a killed export is refused there by name and begun elsewhere"
     ),

@@ -34,6 +34,7 @@ PROTECTED_BY: Final = {
     "bridge/methods/memory/lesson_review.py": "acceptance/log/test_lessons.py",
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
+    "sync/lessons/files/": "acceptance/log/test_lesson_files.py",
     "sync/startup/lesson_check.py": "acceptance/log/test_lessons.py",
     "sync/log/event_types.py": "unit/log/test_event_catalogue.py",
     "sync/understanding/": "acceptance/test_first_steps.py",

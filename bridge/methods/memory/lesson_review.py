@@ -35,6 +35,7 @@ async def review_files(app: App, params: ReviewParams) -> LessonReviewJson:
     files += parse_diff(params.diff or "")
     if not files and (params.diff or "").strip():
         raise InvalidInput("this is no unified diff", field="diff", hint="Give the output of `git diff`.")
+    await app.lesson_files().read_edits()
     lessons = await app.lessons().all()
     return review_to_json(len(files), await asyncio.to_thread(review, lessons, files))
 

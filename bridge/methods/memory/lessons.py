@@ -1,7 +1,6 @@
 """`lessons/*`: errors with their cures, and patterns (seed 003). They never leave this device."""
 
 import asyncio
-import json
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -25,10 +24,10 @@ from sync.contract.lessons import (
     LessonStatsJson,
 )
 from sync.errors import InvalidInput
-from sync.lessons import tree
 from sync.lessons.capture import LessonCapture
+from sync.lessons.files import tree
 from sync.lessons.matching import MatchRequest
-from sync.lessons.model import Lesson
+from sync.lessons.model import Lesson, content_key
 from sync.lessons.pattern_extraction import extract_pattern
 from sync.log.model import GLOBAL_PROJECT, MAX_NAME_LENGTH, Origin
 from sync.system.files import make_private_folder, translate_os_errors, write_private
@@ -134,13 +133,15 @@ async def learn(app: App, params: LearnParams) -> LearnedJson:
         given = {**await asyncio.to_thread(_pattern_of, path), **given}
     origin = Origin.MODEL if params.origin == "agent" else Origin.USER
     project_id = resolve_project_id(params.project) or GLOBAL_PROJECT
+    await app.lesson_files().read_edits()
     result = await app.lessons().learn(params.kind, given, project_id=project_id, origin=origin)
-    await app.lessons().write_tree()
+    await app.lesson_files().reconcile()
     return contract.learned_to_json(result)
 
 
 async def list_lessons(app: App, params: LessonFilter) -> LessonsJson:
     """Lessons by words, tag, language, framework or type, newest first."""
+    await app.lesson_files().read_edits()
     found = [lesson for lesson in await app.lessons().all() if _is_selected(lesson, params)]
     found.sort(key=lambda lesson: (lesson.last_at, lesson.lesson_id), reverse=True)
     return {"lessons": contract.lessons_to_json(found[: params.limit])}
@@ -148,20 +149,23 @@ async def list_lessons(app: App, params: LessonFilter) -> LessonsJson:
 
 async def show(app: App, params: LessonId) -> LessonJson:
     """One lesson."""
+    await app.lesson_files().read_edits()
     return contract.lesson_to_json(await app.lessons().find(params.id))
 
 
 async def edit(app: App, params: LessonEdit) -> LessonJson:
     """Replace fields of a lesson; that confirms it."""
+    await app.lesson_files().read_edits()
     lesson = await app.lessons().edit(params.id, params.changes)
-    await app.lessons().write_tree()
+    await app.lesson_files().reconcile()
     return contract.lesson_to_json(lesson)
 
 
 async def judge(app: App, params: LessonVerdict) -> LessonJson:
     """A lesson helped, or hurt."""
+    await app.lesson_files().read_edits()
     lesson = await app.lessons().count(params.id, params.verdict)
-    await app.lessons().write_tree()
+    await app.lesson_files().reconcile()
     return contract.lesson_to_json(lesson)
 
 
@@ -174,17 +178,19 @@ async def clean(app: App, params: LessonRemoval) -> LessonCleanJson:
     if not any(criteria):
         hint = "Give ids, olderThanDays, duplicates or all; nothing was removed."
         raise InvalidInput("it is not said which lessons", field="ids", hint=hint)
+    await app.lesson_files().read_edits()
     chosen, merges = await _chosen(app, params)
     if params.confirm and (chosen or params.all):
         names = [lesson.lesson_id for lesson in chosen]
         await app.lessons().remove(names, merges=merges, with_calls=params.all)
         await app.erasure.apply()
-        await app.lessons().write_tree()
+        await app.lesson_files().reconcile()
     return {"lessons": contract.lessons_to_json(chosen), "removed": params.confirm}
 
 
 async def stats(app: App, params: NoParams) -> LessonStatsJson:  # noqa: ARG001 - every row has params
     """How many lessons there are, and which errors repeat."""
+    await app.lesson_files().read_edits()
     lessons = [lesson for lesson in await app.lessons().all() if lesson.state != "held_back"]
     errors = [lesson for lesson in lessons if lesson.kind == "error"]
     week_ago = (app.clock.now().astimezone(UTC) - timedelta(days=7)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -197,12 +203,13 @@ async def stats(app: App, params: NoParams) -> LessonStatsJson:  # noqa: ARG001 
         "newInSevenDays": sum(lesson.created_at >= week_ago for lesson in lessons),
         "topRepeated": contract.lessons_to_json(repeated[:3]),
         "states": _counts(lesson.state for lesson in lessons),
-        "path": str(app.lessons().folder),
+        "path": str(app.lesson_files().folder),
     }
 
 
 async def export_lessons(app: App, params: LessonExport) -> LessonExportJson:
     """All lessons in the format of seed 003."""
+    await app.lesson_files().read_edits()
     lessons = await app.lessons().all()
     if params.path is None:
         exported = tree.export_of(lessons)
@@ -220,9 +227,9 @@ async def export_lessons(app: App, params: LessonExport) -> LessonExportJson:
 async def import_lessons(app: App, params: LessonImport) -> LessonImportJson:
     """Take in lessons of another program; idempotent."""
     records, refusals = await asyncio.to_thread(_read_tree, absolute_path(params.path, "path"))
-    counts = await app.lessons().import_records(records, dry_run=params.dry_run)
+    counts = await app.lesson_files().imports.import_records(records, dry_run=params.dry_run)
     if not params.dry_run:
-        await app.lessons().write_tree()
+        await app.lesson_files().reconcile()
     return {
         "found": counts["found"],
         "recorded": counts["recorded"],
@@ -242,7 +249,7 @@ async def capture(app: App, params: CaptureParams) -> LessonCaptureJson:
     """Record a tool call that has run: what it teaches, and the lesson for it."""
     result = await _capture_of(app).capture(_request_of(app, params), is_interrupted=params.interrupted)
     if result.mined:
-        await app.lessons().write_tree()
+        await app.lesson_files().reconcile()
     return contract.capture_to_json(result)
 
 
@@ -278,17 +285,11 @@ async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[s
     merges: dict[str, int] = {}
     kept: dict[tuple[str, str], Lesson] = {}
     for lesson in sorted(lessons, key=lambda one: (one.source != "said", one.state != "held")):
-        first = kept.setdefault((lesson.kind, _duplicate_key(lesson)), lesson)
+        first = kept.setdefault((lesson.kind, content_key(lesson.content)), lesson)
         if first is not lesson:
             chosen.append(lesson)
             merges[first.lesson_id] = merges.get(first.lesson_id, 0) + lesson.occurrences
     return chosen, merges
-
-
-def _duplicate_key(lesson: Lesson) -> str:
-    """What equal lessons have in common: their whole record but its id, times and counters."""
-    own = {"id", "timestamp", "last_occurred", "occurrences", "usage_count"}
-    return json.dumps({name: value for name, value in lesson.content.items() if name not in own}, sort_keys=True)
 
 
 def _is_selected(lesson: Lesson, wanted: LessonFilter) -> bool:
@@ -338,7 +339,7 @@ def _read_tree(path: Path) -> tuple[list[tree.ImportedRecord], list[str]]:
     """The records below a path, and what cannot be read. Raises InvalidInput, StorageError."""
     with translate_os_errors(path):
         if path.is_file():
-            return list(tree.parse_file(path.read_bytes(), path.name, None)), []
+            return tree.parse_file(path.read_bytes(), path.name, None), []
         files = [(kind, file) for kind, name in tree.FOLDERS.items() for file in sorted((path / name).glob("*.json"))]
         if not files:
             hint = "Give a folder with errors/ and patterns/, or a file of `lessons export`."
@@ -347,7 +348,7 @@ def _read_tree(path: Path) -> tuple[list[tree.ImportedRecord], list[str]]:
         refusals: list[str] = []
         for kind, file in files:
             try:
-                records += list(tree.parse_file(file.read_bytes(), f"{file.parent.name}/{file.name}", kind))
+                records += tree.parse_file(file.read_bytes(), f"{file.parent.name}/{file.name}", kind)
             except InvalidInput as error:
                 refusals.append(error.message)
     return records, refusals

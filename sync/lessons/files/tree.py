@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync.errors import InvalidInput
-from sync.lessons.model import ERROR, PATTERN, Lesson, file_of, slug, text_field
+from sync.lessons.model import ERROR, PATTERN, Lesson, file_of, text_field
 
 FOLDERS: Final = {ERROR: "errors", PATTERN: "patterns"}
 INDEX_FILE: Final = "index.json"
@@ -73,8 +73,10 @@ def export_of(lessons: Sequence[Lesson]) -> dict[str, Any]:
     }
 
 
-def parse_file(data: bytes, name: str, kind: str | None) -> Iterator[ImportedRecord]:
-    """The records of a file: a list, an export, an object of records, or one record. Raises InvalidInput.
+def parse_file(data: bytes, name: str, kind: str | None) -> list[ImportedRecord]:
+    """The records of a file: a list, an export, an object of records, or one record.
+
+    Raises InvalidInput that names everything in it that is no record.
 
     `kind`: that of the file's folder; without one each record shows what it is.
     """
@@ -83,34 +85,47 @@ def parse_file(data: bytes, name: str, kind: str | None) -> Iterator[ImportedRec
     except (ValueError, RecursionError):
         hint = "Nothing of this file was imported; it is as it was."
         raise InvalidInput(f"{name} is no JSON", field="path", hint=hint) from None
-    yield from _records_in(value, name, kind)
+    found = list(_records_in(value, name, kind))
+    wrong = [
+        f"{place} is no object" if not isinstance(item, dict) else f"{place} is neither an error nor a pattern"
+        for place, item, of_place in found
+        if _kind_of(item, of_place) is None
+    ]
+    if wrong:
+        raise InvalidInput("; ".join(wrong), field="path", hint="Nothing of this file was imported; it is as it was.")
+    return [
+        _imported(item, name, kind, of_item)
+        for _, item, of_place in found
+        if isinstance(item, dict) and (of_item := _kind_of(item, of_place)) is not None
+    ]
 
 
-def _records_in(value: object, name: str, kind: str | None) -> Iterator[ImportedRecord]:
+def _records_in(value: object, name: str, kind: str | None) -> Iterator[tuple[str, object, str | None]]:
+    """Where each record is, the record, and its kind if its place shows it."""
     if isinstance(value, list):
-        for item in value:
-            yield _imported(item, name, kind)
+        yield from ((f"{name}[{place}]", item, kind) for place, item in enumerate(value))
     elif isinstance(value, dict) and ({"errors", "patterns"} & value.keys()):
         for one, folder in FOLDERS.items():
-            yield from _records_in(value.get(folder) or [], name, one)
+            yield from _records_in(value.get(folder) or [], f"{name} {folder}", one)
     elif isinstance(value, dict) and ("error" in value or "pattern" in value or "id" in value):
-        yield _imported(value, name, kind)
+        yield name, value, kind
     elif isinstance(value, dict):
-        for item in value.values():
-            yield _imported(item, name, kind)
+        yield from ((f"{name} {key}", item, kind) for key, item in value.items())
     else:
-        raise InvalidInput(f"{name} has no records", field="path")
+        yield name, value, kind
 
 
-def _imported(item: object, name: str, kind: str | None) -> ImportedRecord:
+def _kind_of(item: object, kind: str | None) -> str | None:
     if not isinstance(item, dict):
-        raise InvalidInput(f"{name} has a record that is no object", field="path")
-    of_item = kind or (ERROR if "error" in item else PATTERN if "pattern" in item or "name" in item else None)
-    if of_item is None:
-        raise InvalidInput(f"{name} has a record that is neither an error nor a pattern", field="path")
+        return None
+    return kind or (ERROR if "error" in item else PATTERN if "pattern" in item or "name" in item else None)
+
+
+def _imported(item: Mapping[str, Any], name: str, kind: str | None, of_item: str) -> ImportedRecord:
+    """The record, with the language or type that the name of its file says if it has none."""
     needed = {ERROR: "language", PATTERN: "type"}[of_item]
     stem = name.rpartition("/")[2].removesuffix(".json")
-    is_named = slug(text_field(item, needed)) != slug("") or kind is None
+    is_named = kind is None or item.get(needed) not in (None, "")
     return ImportedRecord(of_item, item if is_named else {**item, needed: stem})
 
 
