@@ -30,9 +30,9 @@ from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.insights.cache import CACHE_FILE, InsightsCache
 from sync.jsonl.service import EventFilesService
 from sync.log.ingest import DraftBuilder
+from sync.log.integrity.scrubber import LogScrubber
 from sync.log.log import EventLog, user_visible_outbox
 from sync.log.model import RemoteCursor
-from sync.log.scrubber import LogScrubber
 from sync.other_processes import watch_other_processes
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from collections.abc import Iterable, Sequence
 
     from sync.erasure_service import RequestedErasure
-    from sync.log.integrity_store import Problem
+    from sync.log.integrity.store import Problem
     from sync.log.model import AppendResult, EventPage, RefusedEvent
 
 

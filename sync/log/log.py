@@ -11,8 +11,9 @@ from typing import Final, Literal
 from sync.clock import Clock
 from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
-from sync.log import integrity_store, outbox_store, store
-from sync.log.integrity_store import Problem
+from sync.log import outbox_store, store
+from sync.log.integrity import store as integrity_store
+from sync.log.integrity.store import Problem
 from sync.log.local_state import REDACTION_RULES
 from sync.log.model import CLOUD, AppendResult, Event, EventDraft, EventPage, Query, RefusedEvent
 from sync.log.projections.registry import PROJECTIONS

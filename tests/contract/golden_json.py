@@ -55,7 +55,7 @@ from sync.document.versions.rescan import RescanResult
 from sync.document.versions.writer import EditResult
 from sync.erasure_service import RequestedErasure
 from sync.errors import LoginRequired, RateLimited
-from sync.log.integrity_store import Problem
+from sync.log.integrity.store import Problem
 from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules

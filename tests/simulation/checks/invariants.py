@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sync.log.envelope import to_wire
 from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
-from sync.log.integrity_store import _CHECKS
+from sync.log.integrity.store import _CHECKS
 from sync.log.model import erased_by
 from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice

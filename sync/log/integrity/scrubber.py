@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from sync.log import integrity_store
+from sync.log.integrity import store as integrity_store
 from sync.log.log import EventLog
 
 INTERVAL: Final = 60.0  # seconds between two batches

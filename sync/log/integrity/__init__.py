@@ -1,0 +1,1 @@
+"""The integrity of the log: its checks, and the job that runs them."""
