@@ -1,0 +1,61 @@
+"""Compare statements by their words: the same statement, and how much of their content two statements share."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+from sync.understanding.model import Statement
+
+_LATIN_WORD: Final = re.compile(r"[a-z0-9][a-z0-9+#.'_-]*")
+_CJK_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
+# Characters that say how something is said, not what is said: pronouns, particles, adverbs, measure words, aspect.
+_FUNCTION_CHARACTERS: Final = frozenset(
+    "我你您他她它们咱俺的地得了着过是在不没别也都就和与跟有个一这那之才又再还很太最更只把被给让从到向对于为以后前"
+    "会能要想可该应吧吗呢啊呀哦哈嘛啦用做说现今已曾每次些点种样里上下来去起边所而但因如若则"
+)
+_FUNCTION_WORDS: Final = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        i i'm im i've i'd i'll my me we we're our us you your it it's its he she they he's she's his her their
+        a an the is are am was were be been do does did don't not no never now to of in on at for from by with and or
+        but so as that this these those have has had use using used get got all any more less one some can can't will
+        won't would please just only also than then too very really anymore longer instead still again
+        """,
+    )
+)
+_PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
+
+
+def statement_key(text: str) -> str:
+    """The letters of a statement in sorted order: word order, spaces, punctuation and particles do not count."""
+    letters = "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+    return "".join(sorted(_PARTICLES.sub("", letters) or letters))
+
+
+def is_same_statement(older: Statement, newer: Statement) -> bool:
+    """Whether two statements with the same key say the same: a change between two things is read in its order."""
+    if newer.change is None and older.change is None and newer.former is None:
+        return older.is_negative == newer.is_negative
+    return _letters(older.text) == _letters(newer.text)
+
+
+def shared_content(one: str, other: str) -> float:
+    """The share, from 0 to 1, of the smaller statement's content (words, pairs of characters) that both have."""
+    left, right = content_of(one), content_of(other)
+    return len(left & right) / min(len(left), len(right)) if left and right else 0.0
+
+
+@lru_cache(maxsize=4096)
+def content_of(text: str) -> frozenset[str]:
+    """The content words of Latin text and the pairs of neighbouring content characters of Chinese text."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    found = {word.rstrip(".'-_") for word in _LATIN_WORD.findall(folded)} - _FUNCTION_WORDS
+    for run in _CJK_RUN.findall(folded):
+        found |= {run[at : at + 2] for at in range(len(run) - 1) if not _FUNCTION_CHARACTERS & set(run[at : at + 2])}
+    return frozenset(found)
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())

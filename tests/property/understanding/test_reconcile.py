@@ -1,0 +1,82 @@
+"""The facts do not depend on the order in which statements and answers arrive, nor on what arrives twice."""
+
+import random
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync.understanding.model import Change, FactKind, FactOrigin, FactSection, FactStatus, Statement
+from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement, reconcile
+
+TEXTS = ("我用 Vim", "我用 Emacs", "我不用 Vim 了，改用 Helix", "我喜欢猫", "我不喜欢猫", "Vim 我用")
+MOMENTS = st.integers(0, 6).map(lambda at: f"2026-11-0{at + 1}")
+
+statements = st.builds(
+    Statement,
+    text=st.sampled_from(TEXTS),
+    kind=st.just(FactKind.PREFERENCE),
+    section=st.just(FactSection.PERSONAL),
+    slot=st.sampled_from((None, "editor")),
+    is_negative=st.booleans(),
+    change=st.sampled_from((None, *Change)),
+    former=st.sampled_from((None, "Vim")),
+    confidence=st.sampled_from((0.5, 1.0)),
+)
+recorded = st.builds(
+    RecordedStatement,
+    statement=statements,
+    fact_id=st.just(""),
+    event_id=st.sampled_from("ab"),
+    hlc=MOMENTS,
+    recorded_at=MOMENTS,
+    device_id=st.sampled_from(("mac", "pc")),
+    origin=st.sampled_from(FactOrigin),
+)
+answers = st.builds(
+    FactAnswer,
+    kind=st.sampled_from(AnswerKind),
+    fact_id=st.integers(0, 9).map(str),
+    event_id=st.sampled_from("cd"),
+    hlc=MOMENTS,
+    recorded_at=MOMENTS,
+    statement=st.none() | statements,
+    superseded_by=st.none() | st.integers(0, 9).map(str),
+)
+histories = st.tuples(
+    st.lists(recorded, max_size=8).map(
+        lambda items: [replace(item, fact_id=str(number)) for number, item in enumerate(items)]
+    ),
+    st.lists(answers, max_size=5, unique_by=lambda answer: (answer.hlc, answer.event_id, answer.fact_id, answer.kind)),
+)
+
+
+@given(histories, st.randoms(use_true_random=False))
+def test_any_order_of_arrival_gives_the_same_facts(
+    history: tuple[list[RecordedStatement], list[FactAnswer]], shuffled: random.Random
+) -> None:
+    said, answered = history
+    expected = reconcile(said, answered)
+    mixed_said, mixed_answered = [*said, *said[:2]], list(answered)
+    shuffled.shuffle(mixed_said)
+    shuffled.shuffle(mixed_answered)
+    assert reconcile(mixed_said, mixed_answered) == expected
+
+
+@given(histories)
+def test_a_slot_has_at_most_one_active_fact_and_untrusted_text_is_never_active(
+    history: tuple[list[RecordedStatement], list[FactAnswer]],
+) -> None:
+    facts = reconcile(*history)
+    active = [fact for fact in facts if fact.status is FactStatus.ACTIVE]
+    assert len([fact for fact in active if fact.slot == "editor"]) <= 1
+    assert all(fact.origin in (FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED) for fact in active)
+
+
+@given(histories)
+def test_every_statement_belongs_to_a_fact_as_evidence(
+    history: tuple[list[RecordedStatement], list[FactAnswer]],
+) -> None:
+    facts = reconcile(*history)
+    evidence = {event_id for fact in facts for event_id in fact.evidence}
+    assert {item.event_id for item in history[0]} == evidence

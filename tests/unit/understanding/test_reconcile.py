@@ -1,0 +1,123 @@
+"""Facts out of recorded statements and the user's answers."""
+
+from dataclasses import replace
+from typing import Any
+
+from sync.understanding.model import Change, Fact, FactKind, FactOrigin, FactSection, FactStatus, Statement
+from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement, reconcile
+
+
+def said(at: int, text: str, *, origin: FactOrigin = FactOrigin.USER_STATED, **fields: Any) -> RecordedStatement:
+    statement = replace(Statement(text, FactKind.PREFERENCE, FactSection.PERSONAL), **fields)
+    return RecordedStatement(
+        statement, f"f{at}", f"e{at}", f"{at:04}", f"2026-11-{at:02}T10:00:00+08:00", "mac", origin
+    )
+
+
+def answered(at: int, fact: int, kind: AnswerKind, **fields: Any) -> FactAnswer:
+    return replace(FactAnswer(kind, f"f{fact}", f"e{at}", f"{at:04}", f"2026-11-{at:02}T10:00:00+08:00"), **fields)
+
+
+def statuses(*items: RecordedStatement | FactAnswer) -> dict[str, str]:
+    return {fact.statement: fact.status.value for fact in facts_of(*items)}
+
+
+def facts_of(*items: RecordedStatement | FactAnswer) -> tuple[Fact, ...]:
+    return reconcile(
+        [item for item in items if isinstance(item, RecordedStatement)],
+        [item for item in items if isinstance(item, FactAnswer)],
+    )
+
+
+def test_a_newer_statement_of_a_slot_supersedes_the_older_one_and_says_since_when() -> None:
+    old, new = facts_of(said(1, "我住在天津", slot="location"), said(2, "我住在石家庄", slot="location"))
+    assert (old.status, old.superseded_by, old.valid_until) == (FactStatus.SUPERSEDED, "f2", new.valid_from)
+    assert new.status is FactStatus.ACTIVE
+
+
+def test_a_repeated_statement_is_evidence_whatever_its_word_order_and_particles() -> None:
+    (fact,) = facts_of(said(1, "12 月 26 号我考研"), said(2, "我12月26号考研啊"), said(3, "我 12 月 26 号考研。"))
+    assert fact.evidence == ("e1", "e2", "e3")
+
+
+def test_a_superseded_statement_that_is_said_again_is_active_again() -> None:
+    facts = facts_of(
+        said(1, "回答都用中文", slot="reply.language"),
+        said(2, "回答都用英文", slot="reply.language"),
+        said(3, "回答都用中文", slot="reply.language"),
+    )
+    assert [(fact.statement, fact.status.value) for fact in facts] == [
+        ("回答都用中文", "superseded"),
+        ("回答都用英文", "superseded"),
+        ("回答都用中文", "active"),
+    ]
+
+
+def test_a_change_ends_what_shares_its_content_without_a_slot() -> None:
+    assert statuses(
+        said(1, "我打算三月份去冰岛"), said(2, "我喜欢猫"), said(3, "冰岛不去了", change=Change.ENDS, is_negative=True)
+    ) == {"我打算三月份去冰岛": "superseded", "我喜欢猫": "active", "冰岛不去了": "active"}
+
+
+def test_a_named_former_value_decides_what_a_change_ends() -> None:
+    assert statuses(
+        said(1, "缓存用 Redis"),
+        said(2, "数据库用 MongoDB"),
+        said(3, "决定用 PostgreSQL 替换 MongoDB", change=Change.REPLACES, former="MongoDB"),
+    ) == {"缓存用 Redis": "active", "数据库用 MongoDB": "superseded", "决定用 PostgreSQL 替换 MongoDB": "active"}
+
+
+def test_a_contradiction_without_a_slot_and_without_a_change_waits_for_the_user() -> None:
+    assert statuses(said(1, "我喜欢吃香菜"), said(2, "我不喜欢吃香菜", is_negative=True)) == {
+        "我喜欢吃香菜": "active",
+        "我不喜欢吃香菜": "candidate",
+    }
+
+
+def test_text_that_the_user_did_not_state_is_a_candidate_and_supersedes_nothing() -> None:
+    for origin in (FactOrigin.IMPORTED, FactOrigin.AGENT_PROPOSED, FactOrigin.OTHER_DEVICE):
+        assert statuses(said(1, "我用 Vim", slot="editor"), said(2, "我用 Emacs", slot="editor", origin=origin)) == {
+            "我用 Vim": "active",
+            "我用 Emacs": "candidate",
+        }
+
+
+def test_the_users_own_words_or_confirmation_make_a_candidate_active_and_supersede_the_older() -> None:
+    old = said(1, "我用 Vim", slot="editor")
+    candidate = said(2, "我用 Emacs", slot="editor", origin=FactOrigin.IMPORTED)
+    for then in (said(3, "我用 Emacs", slot="editor"), answered(3, 2, AnswerKind.CONFIRMED)):
+        assert statuses(old, candidate, then) == {"我用 Vim": "superseded", "我用 Emacs": "active"}
+
+
+def test_a_retracted_or_rejected_fact_stays_so_when_it_is_said_again() -> None:
+    for kind in (AnswerKind.RETRACTED, AnswerKind.REJECTED):
+        (fact,) = facts_of(said(1, "我喜欢猫"), answered(2, 1, kind), said(3, "我喜欢猫"))
+        assert fact.status is FactStatus.RETRACTED
+
+
+def test_an_edit_keeps_the_id_and_the_evidence() -> None:
+    (fact,) = facts_of(
+        said(1, "我住在天津", slot="location"),
+        answered(2, 1, AnswerKind.EDITED, statement=said(2, "我住在天津南开区", slot="location").statement),
+    )
+    assert (fact.fact_id, fact.statement, fact.origin) == ("f1", "我住在天津南开区", FactOrigin.USER_CONFIRMED)
+    assert fact.evidence == ("e1",)
+
+
+def test_an_answer_names_a_fact_by_any_of_its_statements_and_may_come_before_it_in_the_order() -> None:
+    (fact,) = facts_of(said(2, "我喜欢猫"), said(3, "我喜欢猫"), answered(1, 3, AnswerKind.RETRACTED))
+    assert fact.status is FactStatus.RETRACTED
+    assert facts_of(said(1, "我喜欢猫"), answered(2, 9, AnswerKind.RETRACTED))[0].status is FactStatus.ACTIVE
+
+
+def test_a_superseded_answer_names_the_fact_that_replaces_it() -> None:
+    old, _ = facts_of(
+        said(1, "我喜欢深色"), said(2, "我喜欢浅色"), answered(3, 1, AnswerKind.SUPERSEDED, superseded_by="f2")
+    )
+    assert (old.status, old.superseded_by) == (FactStatus.SUPERSEDED, "f2")
+
+
+def test_subjects_have_slots_of_their_own() -> None:
+    one = replace(said(1, "数据库用 MySQL", slot="project.database"), subject="project:a")
+    other = replace(said(2, "数据库用 SQLite", slot="project.database"), subject="project:b")
+    assert set(statuses(one, other).values()) == {"active"}
