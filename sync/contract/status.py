@@ -1,11 +1,12 @@
-"""Answers about the state of the program and of synchronisation, and how they become JSON."""
+"""Answers about the state of the program, the account and synchronisation, and how they become JSON."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from sync.cloud.auth_port import AccountJson
+from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
+    from sync.cloud.contact import Contact
     from sync.cloud.replication.pull_progress import PullProgress
     from sync.cloud.replication.replicator import CloudStatus
     from sync.cloud.replication.sync_round import RoundResult
@@ -23,6 +24,17 @@ class InitializeJson(TypedDict):
     capabilities: list[str]
     deviceId: str
     account: AccountJson
+
+
+class AuthJson(TypedDict):
+    account: AccountJson
+
+
+class CodeSentJson(TypedDict):
+    """`contact` masked, for a person to check; a second code is not sent before `resendAfterSeconds` are over."""
+
+    contact: str
+    resendAfterSeconds: int
 
 
 class FailureJson(TypedDict):
@@ -157,3 +169,7 @@ def pull_progress_to_json(value: "PullProgress") -> ProgressJson:
         "token": f"sync-{value.pull}",
         "value": {"kind": value.step, "title": "sync", "done": value.done, "total": value.total},
     }
+
+
+def code_sent_to_json(contact: "Contact") -> CodeSentJson:
+    return {"contact": contact.masked, "resendAfterSeconds": int(RESEND_SECONDS)}

@@ -19,7 +19,6 @@ from sync.cloud.replication.pull_progress import PullProgress
 from sync.cloud.replication.replicator import CloudState, CloudStatus
 from sync.cloud.replication.sync_round import RoundResult
 from sync.contract import archive, daily, forgetting, redaction, retention
-from sync.contract.account import code_sent_to_json
 from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
 from sync.contract.events import (
     append_results_to_json,
@@ -33,6 +32,7 @@ from sync.contract.health import health_to_json
 from sync.contract.status import (
     AppStatus,
     cloud_status_to_json,
+    code_sent_to_json,
     error_to_json,
     pull_progress_to_json,
     status_to_json,

@@ -10,7 +10,7 @@ import pytest
 from sync.accounts.devices import DevicesJson
 from sync.archive.model import ExportedJson
 from sync.cloud.auth_port import AccountJson
-from sync.contract import account, archive, daily, document, events, forgetting, health, redaction, retention, status
+from sync.contract import archive, daily, document, events, forgetting, health, redaction, retention, status
 from tests.contract.golden_json import FILE, as_text, samples
 
 RESULTS: Final = {  # results of the product that are their own wire type
@@ -18,7 +18,7 @@ RESULTS: Final = {  # results of the product that are their own wire type
     "devices_to_json": DevicesJson,
     "archive.export_to_json": ExportedJson,
 }
-PLAIN: Final = (account, document, events, health, status)
+PLAIN: Final = (document, events, health, status)
 
 
 def functions() -> dict[str, Any]:

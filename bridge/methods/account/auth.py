@@ -7,7 +7,7 @@ import msgspec
 from bridge.api.method_table import Params
 from sync.app import App
 from sync.cloud.contact import parse_contact, parse_login_code
-from sync.contract.account import AuthJson, CodeSentJson, code_sent_to_json
+from sync.contract.status import AuthJson, CodeSentJson, code_sent_to_json
 
 ContactText = Annotated[str, msgspec.Meta(max_length=320)]
 
