@@ -196,6 +196,68 @@ export interface ExportedJson {
   versions: number;
 }
 
+export interface FactAnswerJson {
+  fact: FactJson;
+}
+
+export interface FactCountsJson {
+  active: number;
+  candidate: number;
+  retracted: number;
+  superseded: number;
+}
+
+export interface FactExplanationJson {
+  fact: FactJson;
+  statements: Array<FactStatementJson>;
+  supersedes: Array<FactJson>;
+  verdicts: Array<FactVerdictJson>;
+}
+
+export interface FactJson {
+  confidence: number;
+  deviceId: string;
+  evidence: Array<string>;
+  factId: string;
+  isNegative: boolean;
+  kind: string;
+  origin: 'agent-proposed' | 'imported' | 'other-device' | 'user-confirmed' | 'user-stated';
+  section: string;
+  slot: string | null;
+  statement: string;
+  status: 'active' | 'candidate' | 'retracted' | 'superseded';
+  subject: string;
+  supersededBy: string | null;
+  validFrom: string;
+  validUntil: string | null;
+}
+
+export interface FactKind {
+
+}
+
+export interface FactStatementJson {
+  at: string;
+  deviceId: string;
+  eventId: string;
+  factId: string;
+  origin: 'agent-proposed' | 'imported' | 'other-device' | 'user-confirmed' | 'user-stated';
+  text: string;
+}
+
+export interface FactVerdictJson {
+  at: string;
+  eventId: string;
+  supersededBy: string | null;
+  text: string | null;
+  verdict: 'confirmed' | 'edited' | 'rejected' | 'retracted' | 'superseded';
+}
+
+export interface FactsJson {
+  counts: FactCountsJson;
+  facts: Array<FactJson>;
+}
+
 export interface FailureJson {
   hint: string;
   kind: string;
@@ -1320,6 +1382,61 @@ export interface Methods {
       diff?: string | null;
     };
     result: LessonReviewJson;
+  };
+  /** What is known, newest first. */
+  'understanding/facts': {
+    params: {
+      /** default "active" */ status?: 'active' | 'all' | 'candidate' | 'retracted' | 'superseded';
+      kind?: FactKind | null;
+      project?: string | null;
+      /** default "" */ query?: string;
+      /** default 1000 */ limit?: number;
+    };
+    result: FactsJson;
+  };
+  /** The candidates: what waits for the user's confirmation, oldest first. None of it is given to a model. */
+  'understanding/review': {
+    params: {
+      /** default 1000 */ limit?: number;
+    };
+    result: FactsJson;
+  };
+  /** Confirm a candidate, or bring back a retracted fact. */
+  'understanding/confirm': {
+    params: {
+      factId: string;
+    };
+    result: FactAnswerJson;
+  };
+  /** Reject a candidate. */
+  'understanding/reject': {
+    params: {
+      factId: string;
+    };
+    result: FactAnswerJson;
+  };
+  /** Give a fact other words, which confirms it. */
+  'understanding/edit': {
+    params: {
+      factId: string;
+      text: string;
+    };
+    result: FactAnswerJson;
+  };
+  /** Retract a fact for good: stated again, it stays retracted. `understanding/confirm` brings it back. */
+  'understanding/retract': {
+    params: {
+      factId: string;
+      reason?: string | null;
+    };
+    result: FactAnswerJson;
+  };
+  /** Why a fact is what it is: its statements, the user's answers, what it replaced. */
+  'understanding/explain': {
+    params: {
+      factId: string;
+    };
+    result: FactExplanationJson;
   };
   /** What a person says to his memory, in Chinese or English. */
   'memory/command': {

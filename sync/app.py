@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
+    from sync.understanding.service import FactService
 
 MIN_WRITE_INTERVAL: Final = 0.6  # between two renderings of the file caused by new events
 FIRST_READ_POLL_SECONDS: Final = 0.05  # how often to check whether a memory's first file has been read
@@ -91,10 +92,12 @@ class App:
     erasure: ErasureService = field(init=False)
     lesson_files: "Callable[[], LessonFiles]" = field(init=False)
     notes: Callable[[], services.NotesAccess] = field(init=False)
+    facts: "Callable[[], FactService]" = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
+        self.facts = services.facts(self.log, self.draft_builder.redactor)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
         self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
         self.erasure = ErasureService(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sync.recall.semantic.embedder import Embedder
     from sync.recall.semantic.vector_reader import VectorReader
     from sync.retention.service import RetentionService
+    from sync.understanding.service import FactService
 
 EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API key's entry in the keychain
 MODEL_LOAD_TIMEOUT: Final = 20.0  # seconds that an answer waits for models which load for it alone, commonly one
@@ -58,6 +59,18 @@ def insights(profile: Profile, events: EventLog, clock: Clock, *, writes: bool) 
         from sync.insights.service import InsightsService  # noqa: PLC0415 - at its first use
 
         return InsightsService(events, profile.folder / CACHE_FILE, clock=clock, may_write_cache=writes)
+
+    return opened
+
+
+def facts(events: EventLog, redactor: Redactor) -> "Callable[[], FactService]":
+    """Facts about the user and their projects."""
+
+    @cache
+    def opened() -> "FactService":
+        from sync.understanding.service import FactService  # noqa: PLC0415 - at its first use
+
+        return FactService(events, redactor)
 
     return opened
 

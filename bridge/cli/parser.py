@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "insights": "bridge.cli.memory.insights:app",
     "daily": "bridge.cli.memory.daily:app",
     "lessons": "bridge.cli.memory.lessons:app",
+    "facts": "bridge.cli.memory.facts:app",
     "notes": "bridge.cli.memory.notes:app",
     "remember": "bridge.cli.memory.daily:remember",
     "watermarks": "bridge.cli.log.watermarks:app",

@@ -20,6 +20,11 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    FACT_CONFIRMED,
+    FACT_EDITED,
+    FACT_REJECTED,
+    FACT_RETRACTED,
+    FACT_SUPERSEDED,
     LESSON_COUNTED,
     LESSON_EDITED,
     LESSON_LEARNED,
@@ -125,19 +130,44 @@ _SESSION_TYPES: Final = (
         ("insights",),
     ),
     EventType(
-        MEMORY_FACT,
-        "A fact that another program wants remembered.",
-        ("fact_type?", "content?", "tags?"),
-        (_OTHER_PROGRAMS,),
-        ("recall", "insights"),
-    ),
-    EventType(
         USER_FEEDBACK,
         "The user's verdict on what a model did, or on an instinct.",
         ("feedback_type?", "content?", "instinct_id?"),
         (_OTHER_PROGRAMS,),
         ("recall", "insights"),
     ),
+)
+
+_FACT_FIELDS: Final = (
+    *("fact_type?", "content?", "tags?", "kind?", "section?", "subject?", "slot?", "negative?", "change?", "former?"),
+    *("valid_until?", "confidence?", "evidence?", "extractor?"),
+)
+_FACT_EMITTER: Final = "understanding.fact_events"
+
+
+def _verdict(name: str, meaning: str, *fields: str) -> EventType:
+    return EventType(name, meaning, ("fact_id", "also_ids?", *fields), (_FACT_EMITTER,), ("understanding", "recall"))
+
+
+_FACT_TYPES: Final = (
+    EventType(
+        MEMORY_FACT,
+        "A fact about the user or a project: found in what the user typed, or proposed by another program.",
+        _FACT_FIELDS,
+        (_FACT_EMITTER, _OTHER_PROGRAMS),
+        ("understanding", "recall", "insights", "erasure"),
+    ),
+    EventType(
+        FACT_EDITED,
+        "The user gave a fact another text.",
+        ("fact_id", "also_ids?", "content", "kind?", "section?", "slot?", "negative?"),
+        (_FACT_EMITTER,),
+        ("understanding", "recall", "erasure"),
+    ),
+    _verdict(FACT_SUPERSEDED, "A newer fact replaces a fact.", "by_id"),
+    _verdict(FACT_RETRACTED, "The user withdrew a fact, by hand in the document or by command.", "reason?"),
+    _verdict(FACT_CONFIRMED, "The user confirmed a candidate, or brought back a retracted fact."),
+    _verdict(FACT_REJECTED, "The user rejected a candidate."),
 )
 
 _DOCUMENT_TYPES: Final = (
@@ -347,6 +377,7 @@ _NOTE_TYPES: Final = (
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Sessions": _SESSION_TYPES,
+    "Facts": _FACT_TYPES,
     "Document": _DOCUMENT_TYPES,
     "Daily records": _DAILY_TYPES,
     "Erasure and redaction": _RETRACTING,

@@ -18,6 +18,7 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    FACT_TYPES,
     MESSAGE,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
@@ -156,7 +157,7 @@ class DraftBuilder:
         )
 
     def build_appended(self, value: object) -> EventDraft:
-        """Build an event that a program appends. It cannot add document lines as the user's own words."""
+        """Build an event that a program appends. It cannot add document lines or facts as the user's own words."""
         return self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
 
     def build_batch(self, values: object) -> list[EventDraft]:
@@ -249,7 +250,9 @@ class DraftBuilder:
 
 
 def _without_user_origin(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Replace origins of the user by `tool` in events that write document lines."""
+    """Replace origins of the user by `tool` in events that write document lines, state facts or answer about them."""
+    if value.get("type") in FACT_TYPES and value.get("origin") == Origin.USER:
+        return {**value, "origin": str(Origin.TOOL)}
     if value.get("type") not in _DOCUMENT_TYPES:
         return value
     payload = value.get("payload")

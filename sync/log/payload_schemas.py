@@ -12,6 +12,8 @@ import msgspec
 from sync.errors import InvalidInput
 from sync.log.event_catalogue import EVENT_TYPES
 from sync.log.event_types import (
+    FACT_EDITED,
+    FACT_VERDICT_TYPES,
     MEMORY_FACT,
     MESSAGE,
     SESSION_END_TYPES,
@@ -45,6 +47,14 @@ class _FactPayload(msgspec.Struct):
     tags: list[str] | None = None
 
 
+class _FactAnswerPayload(msgspec.Struct):
+    """The payload of an answer about a fact."""
+
+    fact_id: str | None = None
+    also_ids: list[str] | None = None
+    content: str | None = None
+
+
 class _FeedbackPayload(msgspec.Struct):
     feedback_type: Literal["correction", "approval", "rejection"] | None = None
     content: str | None = None
@@ -66,6 +76,7 @@ PAYLOAD_SCHEMAS: Final[Mapping[str, type[msgspec.Struct]]] = {
     MESSAGE: _MessagePayload,
     TOOL_CALL: _ToolCallPayload,
     MEMORY_FACT: _FactPayload,
+    **dict.fromkeys((FACT_EDITED, *FACT_VERDICT_TYPES), _FactAnswerPayload),
     USER_FEEDBACK: _FeedbackPayload,
 }
 

@@ -18,6 +18,8 @@ from sync.log.event_types import (
     ENTRY_REMOVED,
     ERASING_TYPES,
     EXCHANGE_RECORDED,
+    FACT_EDITED,
+    FACT_VERDICT_TYPES,
     LESSON_COUNTED,
     LESSON_EDITED,
     LESSON_LEARNED,
@@ -47,6 +49,8 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
         LESSON_EDITED,
         LESSON_REMOVED,
         LESSON_COUNTED,
+        FACT_EDITED,
+        *FACT_VERDICT_TYPES,
         SESSION_ORIGINAL,
     }
 )
@@ -87,13 +91,14 @@ class RetentionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RetentionConstraints:
-    """What keeps events. `corrections`: corrections by the id of the corrected event."""
+    """What keeps events. `corrections`: corrections by the id of the corrected event. `kept_fact_ids`: see `Facts`."""
 
     device_id: str
     shown_line_ids: frozenset[str]
     has_shared_document: bool
     consumer_offsets: Sequence[ConsumerOffset]
     corrections: Mapping[str, Sequence[RetentionCandidate]] = field(default_factory=dict)
+    kept_fact_ids: frozenset[str] = frozenset()
 
     def hold_reason(self, candidate: RetentionCandidate) -> HoldReason | None:
         """Return why an event stays; None if it may expire with its corrections."""
@@ -113,7 +118,7 @@ class RetentionConstraints:
         ]
 
     def _is_shown(self, event: Event) -> bool:
-        if not self.shown_line_ids.isdisjoint(entry_ids_of(event)):
+        if event.event_id in self.kept_fact_ids or not self.shown_line_ids.isdisjoint(entry_ids_of(event)):
             return True
         if self.has_shared_document and event.type in DOCUMENT_EVENT_TYPES:
             return event.type != EXCHANGE_RECORDED or is_in_document(event)

@@ -47,6 +47,7 @@ from sync.retention.policy import (
     RetentionRules,
 )
 from sync.system.process_lock import ProcessLock
+from sync.understanding.projection import FactProjection
 
 INTERVAL: Final = 86_400.0  # seconds
 LOCK_TIMEOUT: Final = 600.0  # seconds for another process that rewrites large archives
@@ -77,6 +78,7 @@ class RetentionService:
         self._intake = intake
         self._config = config
         self._clock = clock
+        self._facts = FactProjection()
         self._archive_lock = ProcessLock(config.lock_file, timeout=LOCK_TIMEOUT, timeout_error=_busy_error)
 
     def build_rules(self, days: int | None, megabytes: int | None) -> RetentionRules:
@@ -244,6 +246,7 @@ class RetentionService:
             has_shared_document=self._config.has_shared_document,
             consumer_offsets=store.read_consumer_offsets(connection),
             corrections=corrections,
+            kept_fact_ids=self._facts.read(connection).kept_ids,
         )
         return [self._ignoring_missing_cloud(candidate) for candidate in read(connection)], constraints
 

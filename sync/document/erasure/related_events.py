@@ -2,7 +2,7 @@
 
 They are erased with it: repeats and messages of an exchange, edits and removals of its lines, additions of lines that
 had left the document, compacted days, changes of a daily record that repeat its content, and versions of a lesson or
-a note.
+a note, the facts stated in an exchange, and the versions of a fact.
 """
 
 from collections import defaultdict
@@ -27,8 +27,11 @@ from sync.log.event_types import (
     ENTRY_EDITED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    FACT_EDITED,
+    FACT_TEXT_TYPES,
     LESSON_EDITED,
     LESSON_LEARNED,
+    MEMORY_FACT,
     MEMORY_QUESTION_ASKED,
     MESSAGE,
     NOTE_TEXT_TYPES,
@@ -75,6 +78,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *_record_originals(connection, event_ids),
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
+        *_facts_of(connection, event_ids),
         *_lesson_versions(connection, named),
         *_note_versions(connection, named),
         *_corrections_of(connection, event_ids),
@@ -161,6 +165,29 @@ def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]
     changes = [event for event in records if "record_id" in event.payload]
     contents = [_record_content(event) for event in changes if event.event_id in event_ids]
     yield from (event.event_id for event in changes if _record_content(event) in contents)
+
+
+def _facts_of(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
+    """The facts stated in these exchanges, and the other versions of these facts: edits, and the first text of one."""
+    texts = list(log_store.read_by_types(connection, FACT_TEXT_TYPES, after=0))
+    facts = {event.event_id for event in texts if event.type == MEMORY_FACT and _is_stated_in(event, event_ids)}
+    answered = {event.event_id: _answered_facts(event) for event in texts if event.type == FACT_EDITED}
+    facts |= {name for event_id, names in answered.items() if event_id in event_ids for name in names}
+    yield from facts
+    yield from (event_id for event_id, names in answered.items() if not names.isdisjoint(facts))
+
+
+def _is_stated_in(fact: Event, event_ids: frozenset[str]) -> bool:
+    evidence = fact.payload.get("evidence")
+    named = evidence if isinstance(evidence, list) else ()
+    return fact.event_id in event_ids or any(isinstance(name, str) and name in event_ids for name in named)
+
+
+def _answered_facts(answer: Event) -> frozenset[str]:
+    """The ids of the statements that an answer about a fact names."""
+    first, others = answer.payload.get("fact_id"), answer.payload.get("also_ids")
+    names = (first, *(others if isinstance(others, list) else ()))
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _lesson_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     ERASING_TYPES,
+    FACT_VERDICT_TYPES,
     PAYLOAD_REDACTED,
     SECTION_ADDED,
     SECTION_REMOVED,
@@ -38,6 +39,7 @@ _NEVER_SELECTED: Final = frozenset(
         ENTRY_MOVED,
         SECTION_ADDED,
         SECTION_REMOVED,
+        *FACT_VERDICT_TYPES,
         *_RECORD_CHANGES,
     }
 )

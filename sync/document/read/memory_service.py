@@ -5,6 +5,7 @@ and the other devices follow. `load` returns the newest known state, whether or 
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -47,6 +48,7 @@ from sync.settings.settings import Settings
 
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
+FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
 FENCE_BYTES: Final = 6  # of randomness in a fence, so that no message can guess how to close it
 
 
@@ -73,6 +75,7 @@ class MemoryService:
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
         self._capture_policy = CapturePolicy(events, settings.record)
+        self._extracts_facts = settings.record.preferences
         self._shared = shared
         self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
@@ -125,6 +128,8 @@ class MemoryService:
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
             )
 
+        add_facts = self._fact_extractor(redacted)
+
         def build(connection: Transaction) -> list[EventDraft]:
             drafts = draft_exchange_events(
                 exchange,
@@ -134,13 +139,21 @@ class MemoryService:
                 redacted=redacted,
                 policy_fields=self._capture_policy.decide(connection, exchange, redacted),
             )
-            return self.pauses.filter_allowed(connection, drafts)
+            return self.pauses.filter_allowed(connection, add_facts(connection, drafts))
 
         recorded, pending = await self._log.append_and_count(build, self._unredacted_writer(exchange, redacted))
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
         return UpdateResult(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
+
+    def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:
+        """How the facts that the user states in this exchange are recorded behind its events."""
+        if not self._extracts_facts:
+            return lambda _, drafts: drafts
+        from sync.understanding.capture import fact_extractor  # noqa: PLC0415 - at its first use
+
+        return fact_extractor(redacted.user_message, redacted.ai_response, self._redactor, self._clock)
 
     def _unredacted_writer(
         self, exchange: ExchangeInput, redacted_exchange: RedactedExchange

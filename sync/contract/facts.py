@@ -1,0 +1,146 @@
+"""Answers about facts, and how they become JSON."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:  # named only in annotations
+    from sync.understanding.model import Fact
+    from sync.understanding.projection import Facts
+    from sync.understanding.reconcile import FactAnswer, RecordedStatement
+    from sync.understanding.service import FactExplanation
+
+FactStatusName = Literal["active", "candidate", "superseded", "retracted"]
+FactOriginName = Literal["user-stated", "user-confirmed", "agent-proposed", "imported", "other-device"]
+
+
+class FactJson(TypedDict):
+    """`subject`: user, or project:<id>. `evidence`: ids of the exchanges in which it was stated, oldest first.
+
+    `slot`: the topic that it answers, such as editor; a newer fact of the same slot replaces it. `deviceId`: where it
+    was stated first.
+    """
+
+    factId: str
+    kind: str
+    section: str
+    subject: str
+    statement: str
+    slot: str | None
+    isNegative: bool
+    status: FactStatusName
+    origin: FactOriginName
+    confidence: float
+    evidence: list[str]
+    validFrom: str
+    validUntil: str | None
+    supersededBy: str | None
+    deviceId: str
+
+
+class FactCountsJson(TypedDict):
+    active: int
+    candidate: int
+    superseded: int
+    retracted: int
+
+
+class FactsJson(TypedDict):
+    """`counts`: of all facts, whatever was asked for."""
+
+    facts: list[FactJson]
+    counts: FactCountsJson
+
+
+class FactAnswerJson(TypedDict):
+    fact: FactJson
+
+
+class FactStatementJson(TypedDict):
+    """`eventId`: the exchange in which it was stated; of another program, the fact's own event."""
+
+    factId: str
+    eventId: str
+    at: str
+    deviceId: str
+    origin: FactOriginName
+    text: str
+
+
+class FactVerdictJson(TypedDict):
+    """`text`: of an edit. `supersededBy`: the fact that replaced it."""
+
+    verdict: Literal["confirmed", "rejected", "edited", "retracted", "superseded"]
+    eventId: str
+    at: str
+    text: str | None
+    supersededBy: str | None
+
+
+class FactExplanationJson(TypedDict):
+    """`supersedes`: the facts that it replaced."""
+
+    fact: FactJson
+    statements: list[FactStatementJson]
+    verdicts: list[FactVerdictJson]
+    supersedes: list[FactJson]
+
+
+def fact_to_json(fact: "Fact", device_id: str) -> FactJson:
+    return {
+        "factId": fact.fact_id,
+        "kind": fact.kind.value,
+        "section": fact.section.value,
+        "subject": fact.subject,
+        "statement": fact.statement,
+        "slot": fact.slot,
+        "isNegative": fact.is_negative,
+        "status": fact.status.value,
+        "origin": fact.origin.value,
+        "confidence": fact.confidence,
+        "evidence": list(fact.evidence),
+        "validFrom": fact.valid_from,
+        "validUntil": fact.valid_until,
+        "supersededBy": fact.superseded_by,
+        "deviceId": device_id,
+    }
+
+
+def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts") -> FactsJson:
+    statuses = [fact.status.value for fact in facts.facts]
+    counts: FactCountsJson = {
+        "active": statuses.count("active"),
+        "candidate": statuses.count("candidate"),
+        "superseded": statuses.count("superseded"),
+        "retracted": statuses.count("retracted"),
+    }
+    return {"facts": [fact_to_json(fact, facts.device_of(fact)) for fact in chosen], "counts": counts}
+
+
+def fact_explanation_to_json(explained: "FactExplanation", facts: "Facts") -> FactExplanationJson:
+    return {
+        "fact": fact_to_json(explained.fact, facts.device_of(explained.fact)),
+        "statements": [_statement_to_json(one) for one in explained.statements],
+        "verdicts": [_verdict_to_json(one) for one in explained.answers],
+        "supersedes": [fact_to_json(fact, facts.device_of(fact)) for fact in explained.supersedes],
+    }
+
+
+def _statement_to_json(said: "RecordedStatement") -> FactStatementJson:
+    return {
+        "factId": said.fact_id,
+        "eventId": said.event_id,
+        "at": said.recorded_at,
+        "deviceId": said.device_id,
+        "origin": said.origin.value,
+        "text": said.statement.text,
+    }
+
+
+def _verdict_to_json(answer: "FactAnswer") -> FactVerdictJson:
+    return {
+        "verdict": answer.kind.value,
+        "eventId": answer.event_id,
+        "at": answer.recorded_at,
+        "text": None if answer.statement is None else answer.statement.text,
+        "supersededBy": answer.superseded_by,
+    }

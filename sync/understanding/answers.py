@@ -1,0 +1,96 @@
+"""The user's answers about facts: which fact an id names, whether the answer fits its status, and its event. Pure.
+
+Every function raises InvalidInput with a hint. The document calls `retraction_draft` and `edit_draft` in its own
+transaction, commands through `FactService`.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from sync.errors import InvalidInput, TooLarge
+from sync.log.model import EventDraft
+from sync.redaction import Redactor
+from sync.understanding.extractor import extract_statements
+from sync.understanding.fact_events import answer_draft
+from sync.understanding.model import MAX_STATEMENT_LENGTH, Fact, FactStatus, Statement
+from sync.understanding.projection import Facts
+from sync.understanding.reconcile import AnswerKind
+
+_ID_PREFIX: Final = "evt_"
+_MAX_LISTED: Final = 5  # ids that a hint names
+_ALLOWED: Final = {
+    AnswerKind.CONFIRMED: (FactStatus.CANDIDATE, FactStatus.RETRACTED),
+    AnswerKind.REJECTED: (FactStatus.CANDIDATE,),
+    AnswerKind.EDITED: (FactStatus.ACTIVE, FactStatus.CANDIDATE),
+    AnswerKind.RETRACTED: (FactStatus.ACTIVE,),
+}
+_HINTS: Final = {
+    AnswerKind.CONFIRMED: "Only a candidate can be confirmed, or a retracted fact, which brings it back.",
+    AnswerKind.REJECTED: "Only a candidate can be rejected; retract an active fact.",
+    AnswerKind.EDITED: "Only an active fact or a candidate can be edited; confirm a retracted one first.",
+    AnswerKind.RETRACTED: "Only an active fact can be retracted; reject a candidate.",
+}
+
+
+def find_fact(facts: Facts, name: str) -> Fact:
+    """The fact of an id, of the id of one of its statements, or of the beginning of an id."""
+    if (known := facts.id_of_statement.get(name)) is not None:
+        return facts.by_id[known]
+    found = [fact for fact in facts.facts if fact.fact_id.startswith((name, _ID_PREFIX + name))] if name else []
+    if not found:
+        raise InvalidInput("no fact has this id", field="factId", hint="`xiaobai-memory facts list` shows the ids.")
+    if len(found) > 1:
+        ids = ", ".join(fact.fact_id for fact in found[:_MAX_LISTED])
+        hint = f"Give more of the id: {ids}{' …' if len(found) > _MAX_LISTED else ''}"
+        raise InvalidInput(f"{len(found)} facts have an id that begins like this", field="factId", hint=hint)
+    return found[0]
+
+
+def confirmation_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraft:
+    """The event that confirms a candidate, or brings back a retracted fact."""
+    return _draft(AnswerKind.CONFIRMED, facts, fact_id, redactor)
+
+
+def rejection_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraft:
+    """The event that rejects a candidate."""
+    return _draft(AnswerKind.REJECTED, facts, fact_id, redactor)
+
+
+def retraction_draft(facts: Facts, fact_id: str, redactor: Redactor, *, reason: str | None = None) -> EventDraft:
+    """The event that retracts an active fact. `reason`: a word of the program, such as `document`."""
+    return _draft(AnswerKind.RETRACTED, facts, fact_id, redactor, reason=reason)
+
+
+def edit_draft(facts: Facts, fact_id: str, text: str, redactor: Redactor) -> EventDraft:
+    """The event that gives a fact another text; that confirms the fact."""
+    statement = _edited_statement(find_fact(facts, fact_id), redactor.clean(" ".join(text.split())))
+    return _draft(AnswerKind.EDITED, facts, fact_id, redactor, statement=statement)
+
+
+def _draft(
+    kind: AnswerKind,
+    facts: Facts,
+    fact_id: str,
+    redactor: Redactor,
+    *,
+    statement: Statement | None = None,
+    reason: str | None = None,
+) -> EventDraft:
+    fact = find_fact(facts, fact_id)
+    if fact.status not in _ALLOWED[kind]:
+        raise InvalidInput(f"the fact is {fact.status}", field="factId", hint=_HINTS[kind])
+    names = [one.fact_id for one in facts.statements_of(fact)]
+    return answer_draft(kind, names, redactor, statement=statement, reason=reason)
+
+
+def _edited_statement(fact: Fact, text: str) -> Statement:
+    """The statement with the new text. What the rules find in it counts, else what was known of the old one."""
+    if not text:
+        raise InvalidInput("a fact needs a text", field="text", hint="Give the new text, or retract the fact.")
+    if len(text) > MAX_STATEMENT_LENGTH:
+        hint = f"Say it in at most {MAX_STATEMENT_LENGTH} characters; nothing was changed."
+        raise TooLarge(f"the text has {len(text)} characters", field="text", hint=hint)
+    found = extract_statements(text)
+    if len(found) == 1:
+        return replace(found[0], text=text, change=None, former=None, confidence=1.0)
+    return Statement(text, fact.kind, fact.section, fact.slot, fact.is_negative, valid_until=None)

@@ -1,0 +1,35 @@
+"""Record the facts that the user states in an exchange, in the transaction that records the exchange."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sync.clock import Clock, new_event_id
+from sync.db.engine import Transaction
+from sync.log import store as log_store
+from sync.log.model import EventDraft
+from sync.redaction import Redactor
+from sync.understanding.extractor import extract_statements
+from sync.understanding.fact_events import statement_drafts
+
+
+def fact_extractor(
+    question: str, answer: str, redactor: Redactor, clock: Clock
+) -> Callable[[Transaction, list[EventDraft]], list[EventDraft]]:
+    """Find the facts in a redacted exchange; return what adds their events to the drafts of the exchange.
+
+    The ids derive from the exchange's, so a call that is repeated with its idempotency key records nothing twice, even
+    if the rules changed in between.
+    """
+    statements = extract_statements(question, answer)
+
+    def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
+        if not statements or not drafts:
+            return drafts
+        exchange, *messages = drafts
+        if exchange.event_id is None:
+            exchange = replace(exchange, event_id=new_event_id(clock))
+        elif log_store.find_event(connection, exchange.event_id) is not None:
+            return drafts
+        return [exchange, *messages, *statement_drafts(statements, exchange, redactor)]
+
+    return add_facts

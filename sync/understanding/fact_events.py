@@ -1,0 +1,245 @@
+"""Facts as events: the drafts of statements and of answers about facts, and how both are read again. Pure.
+
+The events of other programs may have any fields: what is missing or wrong has a default, and an event without a text
+is no statement.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from sync.log.envelope import bounded_hlc
+from sync.log.event_types import (
+    FACT_CONFIRMED,
+    FACT_EDITED,
+    FACT_REJECTED,
+    FACT_RETRACTED,
+    FACT_SUPERSEDED,
+    MEMORY_FACT,
+)
+from sync.log.model import GLOBAL_PROJECT, Event, EventDraft, Origin
+from sync.redaction import Redactor
+from sync.understanding.model import (
+    MAX_STATEMENT_LENGTH,
+    Change,
+    FactKind,
+    FactOrigin,
+    FactSection,
+    Statement,
+)
+from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement
+
+E = TypeVar("E", bound=StrEnum)
+
+USER_SUBJECT: Final = "user"
+PROJECT_SUBJECT: Final = "project:"
+PROJECT_KINDS: Final = frozenset({FactKind.DECISION, FactKind.KNOWLEDGE})  # of the project in which they are stated
+ELLIPSIS: Final = "…"
+EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
+    AnswerKind.CONFIRMED: FACT_CONFIRMED,
+    AnswerKind.REJECTED: FACT_REJECTED,
+    AnswerKind.EDITED: FACT_EDITED,
+    AnswerKind.RETRACTED: FACT_RETRACTED,
+    AnswerKind.SUPERSEDED: FACT_SUPERSEDED,
+}
+_ANSWER_OF_EVENT: Final = {event_type: kind for kind, event_type in EVENT_OF_ANSWER.items()}
+
+# The list of seed 002 §4.2, and what an event of another program means by it.
+_FACT_TYPES: Final[Mapping[FactKind, str]] = {
+    FactKind.PREFERENCE: "preference",
+    FactKind.HABIT: "preference",
+    FactKind.DECISION: "decision",
+    FactKind.PLAN: "plan",
+    FactKind.POSSESSION: "config",
+}
+_KIND_OF_FACT_TYPE: Final = {
+    "preference": FactKind.PREFERENCE,
+    "decision": FactKind.DECISION,
+    "plan": FactKind.PLAN,
+    "config": FactKind.POSSESSION,
+}
+_SECTION_OF_KIND: Final = {
+    FactKind.PREFERENCE: FactSection.WORK_HABITS,
+    FactKind.HABIT: FactSection.WORK_HABITS,
+    FactKind.DECISION: FactSection.TECHNICAL_PREFERENCES,
+    FactKind.POSSESSION: FactSection.TECHNICAL_PREFERENCES,
+    FactKind.KNOWLEDGE: FactSection.TECHNICAL_PREFERENCES,
+}
+
+
+# --- drafts --------------------------------------------------------------------------------------------------------
+
+
+def statement_drafts(
+    statements: Sequence[Statement], exchange: EventDraft, redactor: Redactor, *, extractor: str = "rules"
+) -> list[EventDraft]:
+    """The events of the statements in an exchange, whose draft has its id. Repeated, they have the same ids."""
+    drafts = []
+    for number, statement in enumerate(statements, start=1):
+        payload = {
+            "fact_type": _FACT_TYPES.get(statement.kind, "note"),
+            **_statement_fields(statement),
+            "evidence": [exchange.event_id],
+            "extractor": extractor,
+        }
+        if statement.kind in PROJECT_KINDS and exchange.project_id != GLOBAL_PROJECT:
+            payload["subject"] = PROJECT_SUBJECT + exchange.project_id
+        fact_id = f"{exchange.event_id}.fact.{number}"
+        clean = redactor.clean_payload(payload)
+        drafts.append(replace(exchange, type=MEMORY_FACT, payload=clean, origin=Origin.USER, event_id=fact_id))
+    return drafts
+
+
+def answer_draft(
+    kind: AnswerKind,
+    fact_ids: Sequence[str],
+    redactor: Redactor,
+    *,
+    statement: Statement | None = None,
+    superseded_by: str | None = None,
+    reason: str | None = None,
+) -> EventDraft:
+    """The event of the user's answer about a fact.
+
+    `fact_ids`: the fact's id first, then those of its other statements, so that the answer holds after one is erased.
+    `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
+    """
+    event_type, payload = EVENT_OF_ANSWER[kind], dict[str, Any](fact_id=fact_ids[0])
+    if len(fact_ids) > 1:
+        payload["also_ids"] = list(fact_ids[1:])
+    if statement is not None:
+        payload |= _statement_fields(statement)
+    if superseded_by is not None:
+        payload["by_id"] = superseded_by
+    if reason is not None:
+        payload["reason"] = reason
+    return EventDraft(type=event_type, payload=redactor.clean_payload(payload), origin=Origin.USER)
+
+
+def _statement_fields(statement: Statement) -> dict[str, Any]:
+    fields = {
+        "content": statement.text,
+        "kind": str(statement.kind),
+        "section": str(statement.section),
+        "slot": statement.slot,
+        "negative": statement.is_negative or None,
+        "change": None if statement.change is None else str(statement.change),
+        "former": statement.former,
+        "valid_until": statement.valid_until,
+        "confidence": None if statement.confidence == 1.0 else statement.confidence,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# --- events --------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(event: Event) -> str:
+    """The exchange in which a fact was stated; the event itself if it names none."""
+    evidence = event.payload.get("evidence")
+    named = evidence[0] if isinstance(evidence, list) and evidence else None
+    return named if isinstance(named, str) else event.event_id
+
+
+def claims_user(event: Event) -> bool:
+    """Whether an event says that the user stated the fact; that holds if its device recorded the exchange too."""
+    return event.origin == Origin.USER
+
+
+def recorded_statement(event: Event, *, has_exchange: bool) -> RecordedStatement | None:
+    """The statement of a `memory_fact`; None without a text. `has_exchange`: its device recorded its evidence."""
+    statement = parse_statement(event.payload)
+    if event.type != MEMORY_FACT or statement is None:
+        return None
+    subject = event.payload.get("subject")
+    is_project = isinstance(subject, str) and subject.startswith(PROJECT_SUBJECT)
+    return RecordedStatement(
+        statement=statement,
+        fact_id=event.event_id,
+        event_id=evidence_of(event),
+        hlc=_order_of(event),
+        recorded_at=event.ts,
+        device_id=event.device_id,
+        origin=_origin_of(event, has_exchange=has_exchange),
+        subject=str(subject) if is_project else USER_SUBJECT,
+    )
+
+
+def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
+    """The user's answer that an event holds, about the first of its facts that is in `known`.
+
+    None for an event of another program, which cannot answer for the user, and for an edit whose text is erased.
+    """
+    kind = _ANSWER_OF_EVENT.get(event.type)
+    fact_id = next((name for name in answered_ids(event) if name in known), None)
+    if kind is None or fact_id is None or event.origin != Origin.USER:
+        return None
+    statement = parse_statement(event.payload) if kind is AnswerKind.EDITED else None
+    if kind is AnswerKind.EDITED and statement is None:
+        return None
+    by = event.payload.get("by_id")
+    return FactAnswer(
+        kind=kind,
+        fact_id=fact_id,
+        event_id=event.event_id,
+        hlc=_order_of(event),
+        recorded_at=event.ts,
+        statement=statement,
+        superseded_by=by if isinstance(by, str) else None,
+    )
+
+
+def answered_ids(event: Event) -> tuple[str, ...]:
+    """The ids of the statements that an answer is about."""
+    first, others = event.payload.get("fact_id"), event.payload.get("also_ids")
+    named = [first, *(others if isinstance(others, list) else ())]
+    return tuple(name for name in named if isinstance(name, str))
+
+
+def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
+    """The statement in a payload, on one line; None without a text."""
+    content = payload.get("content")
+    text = " ".join(content.split()) if isinstance(content, str) else ""
+    if not text:
+        return None
+    if len(text) > MAX_STATEMENT_LENGTH:
+        text = text[: MAX_STATEMENT_LENGTH - 1] + ELLIPSIS
+    fact_type = payload.get("fact_type")
+    of_type = _KIND_OF_FACT_TYPE.get(fact_type, FactKind.KNOWLEDGE) if isinstance(fact_type, str) else None
+    kind = _member(FactKind, payload.get("kind")) or of_type or FactKind.KNOWLEDGE
+    confidence = payload.get("confidence")
+    is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    return Statement(
+        text=text,
+        kind=kind,
+        section=_member(FactSection, payload.get("section")) or _SECTION_OF_KIND.get(kind, FactSection.PERSONAL),
+        slot=_text(payload, "slot"),
+        is_negative=payload.get("negative") is True,
+        change=_member(Change, payload.get("change")),
+        former=_text(payload, "former"),
+        valid_until=_text(payload, "valid_until"),
+        confidence=min(max(float(confidence), 0.0), 1.0) if is_number and confidence is not None else 1.0,
+    )
+
+
+def _origin_of(event: Event, *, has_exchange: bool) -> FactOrigin:
+    if claims_user(event) and has_exchange:
+        return FactOrigin.USER_STATED
+    if event.origin == Origin.PEER or (claims_user(event) and evidence_of(event) != event.event_id):
+        return FactOrigin.OTHER_DEVICE
+    return FactOrigin.IMPORTED if event.origin == Origin.IMPORTED else FactOrigin.AGENT_PROPOSED
+
+
+def _order_of(event: Event) -> str:
+    """What orders events among all devices, as text."""
+    return f"{bounded_hlc(event)} {event.hlc}"
+
+
+def _member(kinds: type[E], value: object) -> E | None:
+    return next((kind for kind in kinds if kind == value), None)
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    value = payload.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,175 @@
+"""The facts as a projection of the log, in memory: read at the first use, then brought up to date by new events.
+
+A state is replaced as a whole, never changed, because readers run on other threads.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from sync.db.engine import Transaction
+from sync.log import store as log_store
+from sync.log.event_types import FACT_TYPES, MEMORY_FACT, RETRACTING_TYPES
+from sync.log.model import Event, named_event_ids
+from sync.log.retractions import Retractions, correction_of
+from sync.understanding import store
+from sync.understanding.fact_events import (
+    claims_user,
+    evidence_of,
+    recorded_answer,
+    recorded_statement,
+)
+from sync.understanding.likeness import statement_key
+from sync.understanding.model import Fact, FactStatus
+from sync.understanding.reconcile import FactAnswer, RecordedStatement, reconcile
+
+READ_TYPES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All facts of the log, whatever their status, ordered by the time of their first statement."""
+
+    facts: tuple[Fact, ...] = ()
+    statements: Mapping[str, RecordedStatement] = field(default_factory=lambda: MappingProxyType({}))
+    answers: tuple[FactAnswer, ...] = ()
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Fact]:
+        """The facts by their ids."""
+        return {fact.fact_id: fact for fact in self.facts}
+
+    @property
+    def active(self) -> list[Fact]:
+        """The facts that hold now."""
+        return [fact for fact in self.facts if fact.status is FactStatus.ACTIVE]
+
+    @property
+    def candidates(self) -> list[Fact]:
+        """The facts that wait for the user's confirmation."""
+        return [fact for fact in self.facts if fact.status is FactStatus.CANDIDATE]
+
+    @cached_property
+    def id_of_statement(self) -> Mapping[str, str]:
+        """The id of the fact that a statement belongs to, by the id of the statement."""
+        return {one.fact_id: fact.fact_id for fact in self.facts for one in self.statements_of(fact)}
+
+    @property
+    def kept_ids(self) -> frozenset[str]:
+        """The ids of the statements that retention keeps: what the user stated, confirmed or retracted."""
+        proposed = {fact.fact_id for fact in self.candidates}
+        return frozenset(name for name, fact_id in self.id_of_statement.items() if fact_id not in proposed)
+
+    def device_of(self, fact: Fact) -> str:
+        """The device on which a fact was stated first."""
+        return self.statements[fact.fact_id].device_id
+
+    def statements_of(self, fact: Fact) -> list[RecordedStatement]:
+        """The statements that a fact is made of, the first one first."""
+        first = self.statements[fact.fact_id]
+        keys = {statement_key(first.statement.text), statement_key(fact.statement)}
+        others = [
+            one
+            for event_id in fact.evidence
+            for one in self._by_evidence.get(event_id, ())
+            if one is not first and one.subject == fact.subject and statement_key(one.statement.text) in keys
+        ]
+        return [first, *(one for one in others if one.fact_id not in self.by_id)]
+
+    def answers_of(self, fact: Fact) -> list[FactAnswer]:
+        """The answers about a fact, oldest first."""
+        names = {one.fact_id for one in self.statements_of(fact)}
+        return sorted((one for one in self.answers if one.fact_id in names), key=lambda one: (one.hlc, one.event_id))
+
+    @cached_property
+    def _by_evidence(self) -> Mapping[str, list[RecordedStatement]]:
+        found: dict[str, list[RecordedStatement]] = {}
+        for one in self.statements.values():
+            found.setdefault(one.event_id, []).append(one)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What was read. `last`: position and id of the newest event; `unproven`: exchanges that may still arrive."""
+
+    order_version: int = 0
+    last: tuple[int, str] = (0, "")
+    events: Mapping[str, Event] = field(default_factory=lambda: MappingProxyType({}))
+    exchanges: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unproven: frozenset[str] = frozenset()
+    retracted: frozenset[str] = frozenset()  # events that were erased or corrected
+    facts: Facts = field(default_factory=Facts)
+
+
+class FactProjection:
+    """The facts of one profile's log."""
+
+    def __init__(self) -> None:
+        self._state = _State()
+
+    def read(self, connection: Transaction) -> Facts:
+        """The facts as the log says them in this transaction."""
+        state = self._state
+        newest = log_store.newest_position_of_types(connection, READ_TYPES)
+        if not newest:
+            return Facts()
+        order = log_store.order_version(connection)
+        if order != state.order_version or not _is_continuation(connection, state, newest):
+            state = _State(order_version=order)
+        elif newest == state.last[0] and not state.unproven:
+            return state.facts
+        self._state = state = _advance(connection, state)
+        return state.facts
+
+
+def _is_continuation(connection: Transaction, state: _State, newest: int) -> bool:
+    """Whether the log still has what was read: a transaction that was rolled back gives its positions again."""
+    position, event_id = state.last
+    if position > newest:
+        return False
+    found = log_store.read_at_positions(connection, [position]) if position else []
+    return not position or (bool(found) and found[0].event_id == event_id)
+
+
+def _advance(connection: Transaction, state: _State) -> _State:
+    """Apply the new events. A retraction of a fact's event means to read all of them again."""
+    fresh = list(log_store.read_by_types(connection, READ_TYPES, after=state.last[0]))
+    named = frozenset(name for event in fresh for name in _retracted_ids(event))
+    if not named.isdisjoint(state.events) or any(event.event_id in state.retracted for event in fresh):
+        state = _State(order_version=state.order_version)
+        fresh = list(log_store.read_by_types(connection, READ_TYPES, after=0))
+        named = frozenset(name for event in fresh for name in _retracted_ids(event))
+    retractions = Retractions()
+    retractions.apply(fresh)
+    news = {event.event_id: retractions.effective_event(event) for event in fresh if event.type in FACT_TYPES}
+    wanted = {evidence_of(event) for event in news.values() if event.type == MEMORY_FACT and claims_user(event)}
+    wanted |= state.unproven
+    exchanges = {**state.exchanges, **(store.exchange_devices(connection, wanted) if wanted else {})}
+    events = {**state.events, **news}
+    last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
+    unproven = frozenset(wanted - exchanges.keys())
+    is_same = not news and unproven == state.unproven
+    facts = state.facts if is_same else _facts_of(events.values(), exchanges)
+    return _State(state.order_version, last, events, exchanges, unproven, state.retracted | named, facts)
+
+
+def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str]) -> Facts:
+    statements: dict[str, RecordedStatement] = {}
+    others: list[Event] = []
+    for event in events:
+        if event.type != MEMORY_FACT:
+            others.append(event)
+            continue
+        has_exchange = exchanges.get(evidence_of(event)) == event.device_id
+        if (statement := recorded_statement(event, has_exchange=has_exchange)) is not None:
+            statements[event.event_id] = statement
+    answers = [answer for event in others if (answer := recorded_answer(event, statements)) is not None]
+    return Facts(reconcile(statements.values(), answers), statements, tuple(answers))
+
+
+def _retracted_ids(event: Event) -> Iterable[str]:
+    correction = correction_of(event)
+    return named_event_ids(event) if correction is None else (correction[0],)

@@ -1,0 +1,73 @@
+"""The use cases of facts: list, review, confirm, reject, edit, retract, explain. An answer is one event."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from sync.db.engine import Transaction
+from sync.log.log import EventLog
+from sync.log.model import EventDraft
+from sync.redaction import Redactor
+from sync.understanding import answers
+from sync.understanding.model import Fact
+from sync.understanding.projection import FactProjection, Facts
+from sync.understanding.reconcile import FactAnswer, RecordedStatement
+
+
+@dataclass(frozen=True, slots=True)
+class FactExplanation:
+    """Why a fact is what it is: its statements, the answers about it, and the facts that it replaced."""
+
+    fact: Fact
+    statements: tuple[RecordedStatement, ...]
+    answers: tuple[FactAnswer, ...]
+    supersedes: tuple[Fact, ...]
+
+
+class FactService:
+    """One profile's facts."""
+
+    def __init__(self, log: EventLog, redactor: Redactor) -> None:
+        self._log = log
+        self._redactor = redactor
+        self.projection = FactProjection()
+
+    async def current(self) -> Facts:
+        """All facts. Raises StorageError."""
+        return await self._log.database.read(self.projection.read)
+
+    async def explain(self, fact_id: str) -> FactExplanation:
+        """Why a fact is what it is. Raises InvalidInput."""
+        facts = await self.current()
+        fact = answers.find_fact(facts, fact_id)
+        replaced = tuple(one for one in facts.facts if one.superseded_by == fact.fact_id)
+        return FactExplanation(fact, tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact)), replaced)
+
+    async def confirm(self, fact_id: str) -> Fact:
+        """Make a candidate active, or bring back a retracted fact. Raises InvalidInput."""
+        return await self._answer(partial(answers.confirmation_draft, fact_id=fact_id, redactor=self._redactor))
+
+    async def reject(self, fact_id: str) -> Fact:
+        """Reject a candidate: it is not proposed again. Raises InvalidInput."""
+        return await self._answer(partial(answers.rejection_draft, fact_id=fact_id, redactor=self._redactor))
+
+    async def retract(self, fact_id: str, *, reason: str | None = None) -> Fact:
+        """Retract an active fact. Stated again, it stays retracted; `confirm` brings it back. Raises InvalidInput."""
+        draft = partial(answers.retraction_draft, fact_id=fact_id, redactor=self._redactor, reason=reason)
+        return await self._answer(draft)
+
+    async def edit(self, fact_id: str, text: str) -> Fact:
+        """Give a fact another text, which confirms it. Raises InvalidInput."""
+        return await self._answer(partial(answers.edit_draft, fact_id=fact_id, text=text, redactor=self._redactor))
+
+    async def _answer(self, draft_of: Callable[[Facts], EventDraft]) -> Fact:
+        """Record an answer that is decided on the newest facts; return the fact after it."""
+
+        def work(connection: Transaction) -> Fact:
+            draft = draft_of(self.projection.read(connection))
+            self._log.append_in(connection, [draft])
+            return answers.find_fact(self.projection.read(connection), str(draft.payload.value["fact_id"]))
+
+        fact = await self._log.database.write(work)
+        self._log.changed.increment()
+        return fact
