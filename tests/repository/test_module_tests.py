@@ -101,6 +101,7 @@ PROTECTED_BY: Final = {
     "sync/recall/index/": "integration/recall/test_search.py",
     "sync/recall/ranking/": "integration/recall/test_search.py",
     "sync/recall/semantic/": "integration/recall/semantic/test_semantic_index.py",
+    "sync/lan/store.py": "integration/lan/test_exchange.py",
     "sync/recall/text/": "unit/recall/text/test_tokenizer.py",
     "sync/redaction/": "unit/redaction/test_redactor.py",
     "sync/redaction/detectors/": "unit/redaction/detectors/test_tokens.py",

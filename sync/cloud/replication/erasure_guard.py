@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from sync.clock import Clock, timestamp
+from sync.clock import Clock, timestamp, to_unix_ms
 from sync.cloud import replication_store
 from sync.cloud.auth import device_key_store
 from sync.cloud.auth.device_key import DeviceKey, verify_signature
@@ -118,13 +118,16 @@ class ErasureGuard:
         return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
 
     def _count_earlier_untrusted(self, connection: Transaction, event: Event, trusted: frozenset[str]) -> int:
-        """Count the events that untrusted requests of other devices have named in the day before this one."""
-        if (end := _accepted_ms(event)) is None:
-            return 0
+        """Count the events that untrusted requests of other devices have named in the day before this one.
+
+        A request that came from a peer, and that the server has not accepted yet, counts as one of now.
+        """
+        now = to_unix_ms(self._clock.now())
+        end = _accepted_ms(event, now)
         count = 0
         for other in log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=0):
-            taken = _accepted_ms(other)
-            if taken is None or other.device_id == self._log.device_id or not end - WINDOW_MS < taken <= end:
+            taken = _accepted_ms(other, now)
+            if other.device_id == self._log.device_id or not end - WINDOW_MS < taken <= end:
                 continue
             if signer_of(other) not in trusted:
                 count += len(named_event_ids(other))
@@ -133,9 +136,9 @@ class ErasureGuard:
         return count
 
 
-def _accepted_ms(event: Event) -> int | None:
-    """When the server accepted an event; None if that is unknown."""
+def _accepted_ms(event: Event, otherwise: int) -> int:
+    """When the server accepted an event; `otherwise` if that is unknown."""
     try:
-        return None if event.server_ts is None else parse_timestamp_ms(event.server_ts)
+        return otherwise if event.server_ts is None else parse_timestamp_ms(event.server_ts)
     except InvalidInput:
-        return None
+        return otherwise

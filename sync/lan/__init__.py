@@ -1,0 +1,1 @@
+"""Devices of one account that sync directly, on one network, without the cloud."""

@@ -1,0 +1,98 @@
+"""Carry out one peer's conversation on the log: read what to send, store what came."""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from sync.clock import Clock
+from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureGuard
+from sync.lan import frames, records, store
+from sync.lan.frames import Message
+from sync.lan.have_want import Action, PeerConversation, ReadHoldings, Send, SendEvents, StoreEvents
+from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.log import EventLog
+from sync.log.model import Event
+
+
+class PeerExchange:
+    """The exchange of events with one peer. Methods yield the messages to send, in order.
+
+    Errors: ProtocolError, DeviceForked, StorageError; what was stored by then stays.
+    """
+
+    def __init__(self, events: EventLog, guard: ErasureGuard, clock: Clock) -> None:
+        self._log = events
+        self._guard = guard
+        self._clock = clock
+        self._conversation: PeerConversation | None = None
+        self.sent = 0
+        self.received = 0
+
+    @property
+    def is_level(self) -> bool:
+        """Whether this device has everything that the peer offers."""
+        return self._conversation is not None and self._conversation.is_level
+
+    async def start(self) -> AsyncIterator[Message]:
+        self._conversation = PeerConversation(await self._log.database.read(store.read_holdings))
+        async for message in self._perform(self._conversation.start()):
+            yield message
+
+    async def on_message(self, message: Message) -> AsyncIterator[Message]:
+        assert self._conversation is not None
+        async for answer in self._perform(self._conversation.on_message(message)):
+            yield answer
+
+    async def on_log_change(self) -> AsyncIterator[Message]:
+        async for message in self._perform([ReadHoldings()]):
+            yield message
+
+    async def _perform(self, actions: Sequence[Action]) -> AsyncIterator[Message]:
+        assert self._conversation is not None
+        waiting = list(actions)
+        while waiting:
+            match waiting.pop(0):
+                case Send(message):
+                    yield message
+                case SendEvents() as asked:
+                    async for message in self._read_events(asked):
+                        yield message
+                case StoreEvents() as came:
+                    await self._store(records.parse_records(came.records, came.asked))
+                case ReadHoldings():
+                    own = await self._log.database.read(store.read_holdings)
+                    waiting = [*self._conversation.on_holdings(own), *waiting]
+
+    async def _read_events(self, asked: SendEvents) -> AsyncIterator[Message]:
+        reading = partial(store.read_offered, numbers=asked.numbers, epoch=asked.epoch)
+        found = await self._log.database.read(reading)
+        if found is not None:
+            for part in records.parts_of(await self._sign_own_requests(found)):
+                self.sent += len(part)
+                yield frames.Events(asked.epoch, part)
+        yield frames.Sent(asked.epoch)
+
+    async def _sign_own_requests(self, found: Sequence[Event]) -> list[Event]:
+        """The events, with this device's signature on its own erasure requests; others keep their author's."""
+        own = self._own_device_ids()
+        signed: list[Event] = []
+        for event in found:
+            is_unsigned = event.type == PAYLOAD_FORGOTTEN and SIGNATURE_FIELD not in event.extra
+            signed += await self._guard.sign_requests([event]) if is_unsigned and event.device_id in own else [event]
+        return signed
+
+    async def _store(self, received: Sequence[Event]) -> None:
+        review = await self._guard.review_for(received)
+        storing = partial(
+            store.store_events,
+            received=received,
+            clock=self._clock,
+            own_device_ids=self._own_device_ids(),
+            review=review,
+        )
+        new = await self._log.database.write(storing)
+        self.received += new
+        if new:
+            self._log.changed.increment()
+
+    def _own_device_ids(self) -> tuple[str, ...]:
+        return (self._log.device_id, *self._log.former_device_ids)

@@ -1,0 +1,178 @@
+"""One peer's conversation about events: what each side has, what it lacks, what it gets. Pure.
+
+Erasure requests travel first, in both directions: no other event is sent before all requests that the peer offers were
+received. Every list of numbers belongs to an epoch; numbers of another epoch are forgotten.
+Reasons: docs/decisions/030-lan-sync.md.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync.lan import frames
+from sync.lan.frames import Message, ProtocolError, from_wire_ranges, to_wire_ranges
+from sync.lan.ranges import NO_NUMBERS, NumberRanges, count, first_numbers, intersect, subtract, union
+
+WANT_EVENTS: Final = 1_000  # numbers in one request
+MAX_EMPTY_ANSWERS: Final = 100  # in a row, of a peer that offers what it does not send
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What this device's log holds, of one epoch, and the part of it that it offers to peers.
+
+    `erasures`: offered erasure requests and corrections; `events`: all other offered events.
+    """
+
+    epoch: str
+    held: NumberRanges = field(default_factory=dict)
+    erasures: NumberRanges = field(default_factory=dict)
+    events: NumberRanges = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a message."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendEvents:
+    """Read these events, send them in parts, then `Sent`. All of them were offered."""
+
+    epoch: str
+    numbers: NumberRanges
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEvents:
+    """Store these records; only those whose numbers are in `asked`."""
+
+    records: tuple[dict[str, object], ...]
+    asked: NumberRanges
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHoldings:
+    """Read the holdings again and pass them to `on_holdings`."""
+
+
+Action = Send | SendEvents | StoreEvents | ReadHoldings
+
+
+class PeerConversation:
+    """The state of one connection. Methods return what to do, in order."""
+
+    def __init__(self, own: Holdings) -> None:
+        self._own = own
+        self._peer: Holdings | None = None
+        self._requested = NO_NUMBERS  # and not yet answered
+        self._asked = NO_NUMBERS  # answered in this epoch: what did not come is not asked for again
+        self._deferred: frames.Want | None = None  # waits until the peer's erasure requests are here
+        self._received = 0  # events of the running answer
+        self._empty_answers = 0
+
+    @property
+    def is_level(self) -> bool:
+        """Whether this device lacks nothing that the peer offers."""
+        return self._peer is not None and not self._requested and not self._lacking()
+
+    @property
+    def lacking(self) -> int:
+        """How many offered events this device lacks."""
+        return count(self._lacking())
+
+    def start(self) -> list[Action]:
+        return [self._announce()]
+
+    def on_holdings(self, own: Holdings) -> list[Action]:
+        """The log has changed, or an answer was stored."""
+        before, self._own = self._own, own
+        is_news = (before.epoch, before.erasures, before.events) != (own.epoch, own.erasures, own.events)
+        return [*([self._announce()] if is_news else []), *self._go_on()]
+
+    def on_message(self, message: Message) -> list[Action]:
+        """Handle one message. Raises ProtocolError."""
+        match message:
+            case frames.Have():
+                return self._on_have(message)
+            case frames.Want():
+                return self._on_want(message)
+            case frames.Events():
+                return self._on_events(message)
+            case frames.Sent():
+                return self._on_sent(message)
+            case _:
+                return []
+
+    def _on_have(self, have: frames.Have) -> list[Action]:
+        erasures, events = from_wire_ranges(have.erasures), from_wire_ranges(have.events)
+        if self._peer is not None and self._peer.epoch != have.epoch:
+            self._requested = self._asked = NO_NUMBERS
+            self._empty_answers = 0
+        self._peer = Holdings(have.epoch, NO_NUMBERS, erasures, events)
+        return self._go_on()
+
+    def _on_want(self, want: frames.Want) -> list[Action]:
+        if want.epoch != self._own.epoch:
+            return [self._announce()]
+        self._deferred = want
+        return self._answer_deferred()
+
+    def _on_events(self, events: frames.Events) -> list[Action]:
+        if self._peer is None or events.epoch != self._peer.epoch:
+            return []  # the answer to a request of before
+        if not self._requested:
+            raise ProtocolError("events came that were not asked for")
+        self._received += len(events.events)
+        return [StoreEvents(tuple(events.events), self._requested)]
+
+    def _on_sent(self, sent: frames.Sent) -> list[Action]:
+        if self._peer is None or sent.epoch != self._peer.epoch:
+            return []
+        self._empty_answers = 0 if self._received else self._empty_answers + 1
+        self._asked, self._requested, self._received = union(self._asked, self._requested), NO_NUMBERS, 0
+        return [ReadHoldings()]
+
+    def _go_on(self) -> list[Action]:
+        """Ask for what is lacking, erasure requests first, and answer a request that waited for them."""
+        asking: list[Action] = []
+        lacking = self._lacking_erasures() or self._lacking()
+        if self._peer is not None and not self._requested and lacking and self._empty_answers < MAX_EMPTY_ANSWERS:
+            self._requested = first_numbers(lacking, WANT_EVENTS)
+            asking.append(Send(frames.Want(self._peer.epoch, to_wire_ranges(self._requested))))
+        return [*asking, *self._answer_deferred()]
+
+    def _answer_deferred(self) -> list[Action]:
+        """Answer the waiting request, unless events would be sent before the peer's erasure requests are here."""
+        want = self._deferred
+        if want is None:
+            return []
+        if want.epoch != self._own.epoch:
+            self._deferred = None
+            return []
+        wanted = from_wire_ranges(want.numbers)
+        if subtract(wanted, self._own.erasures) and not self._has_peers_erasures():
+            return []
+        self._deferred = None
+        offered = union(self._own.erasures, self._own.events)
+        return [SendEvents(want.epoch, intersect(wanted, offered))]
+
+    def _has_peers_erasures(self) -> bool:
+        return self._peer is not None and not self._lacking_erasures()
+
+    def _lacking_erasures(self) -> NumberRanges:
+        if self._peer is None:
+            return NO_NUMBERS
+        return subtract(subtract(self._peer.erasures, self._own.held), self._asked)
+
+    def _lacking(self) -> NumberRanges:
+        """What the peer offers and this device lacks, apart from what was asked for in vain."""
+        if self._peer is None:
+            return NO_NUMBERS
+        offered = union(self._peer.erasures, self._peer.events)
+        return subtract(subtract(offered, self._own.held), self._asked)
+
+    def _announce(self) -> Send:
+        own = self._own
+        return Send(frames.Have(own.epoch, to_wire_ranges(own.erasures), to_wire_ranges(own.events)))

@@ -1,0 +1,157 @@
+"""The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import text
+
+from sync.clock import Clock
+from sync.db.engine import Transaction
+from sync.errors import DeviceForked
+from sync.lan.have_want import Holdings
+from sync.lan.ranges import NumberRanges
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.envelope import event_of_row
+from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
+from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, EventScope
+from sync.log.retractions import Retractions
+
+
+def _sql_list(names: Iterable[str]) -> str:
+    """Names of types as an SQL list; they are constants of this program."""
+    return ", ".join(f"'{name}'" for name in sorted(names))
+
+
+# A row without a payload that an erasure or retention names is not offered: a peer that stored it empty would skip the
+# payload that another device still has.
+_OFFERED: Final = f"""
+reach = 'cloud' and type not in ({_sql_list(DEVICE_LOCAL_TYPES)}) and (payload <> '{{}}' or event_id not in (
+  select named.value from events as request, json_each(request.payload, '$.event_ids') as named
+  where request.type in ({_sql_list(ERASING_TYPES)})
+))
+"""  # noqa: S608 - constants only
+_ISLANDS: Final = text(f"""
+select kind, replica_id, min(replica_seq) as first, max(replica_seq) as last from (
+  select kind, replica_id, replica_seq,
+         replica_seq - row_number() over (partition by kind, replica_id order by replica_seq) as island
+  from (
+    select replica_id, replica_seq,
+           case when not ({_OFFERED}) then 'held'
+                when type in ({_sql_list(RETRACTING_TYPES)}) then 'erasures' else 'events' end as kind
+    from events
+  )
+) group by kind, replica_id, island order by replica_id, first
+""")  # noqa: S608 - constants only
+_IN_RANGE: Final = text(f"""
+select * from events
+where replica_id = :replica and replica_seq between :first and :last and {_OFFERED}
+order by replica_seq
+""")  # noqa: S608 - constants only
+
+EventReview = Callable[[Transaction, Event], Event]
+
+
+def read_holdings(connection: Transaction) -> Holdings:
+    """What this log holds and offers, as ranges of numbers. It reads the index of the whole log."""
+    kinds: dict[str, dict[str, list[tuple[int, int]]]] = {"held": {}, "erasures": {}, "events": {}}
+    for row in connection.execute(_ISLANDS):
+        kinds[row.kind].setdefault(row.replica_id, []).append((row.first, row.last))
+    ranges = {kind: {replica: tuple(found) for replica, found in of.items()} for kind, of in kinds.items()}
+    held: dict[str, list[tuple[int, int]]] = {}
+    for of in kinds.values():
+        for replica, found in of.items():
+            held.setdefault(replica, []).extend(found)
+    merged = {replica: _joined(found) for replica, found in held.items()}
+    return Holdings(log_store.existing_replica_id(connection), merged, ranges["erasures"], ranges["events"])
+
+
+def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges that do not overlap, sorted, with those that touch joined."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = (joined[-1][0], last)
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) -> list[Event] | None:
+    """The offered events of these numbers, erasure requests and corrections first; None if the epoch is over.
+
+    Text that a later request in the log retracts is left out, whether that was applied yet or not.
+    """
+    if log_store.existing_replica_id(connection) != epoch:
+        return None
+    found: list[Event] = []
+    for replica, ranges in numbers.items():
+        for first, last in ranges:
+            rows = connection.execute(_IN_RANGE, {"replica": replica, "first": first, "last": last}).mappings()
+            found += [event_of_row(row) for row in rows]
+    if not found:
+        return []
+    retractions = Retractions()
+    oldest = min(event.position for event in found) - 1
+    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=oldest))
+    effective = [(event, retractions.effective_event(event)) for event in found]
+    sent = [_without_local_marks(now) for before, now in effective if now.payload or not before.payload]
+    return sorted(sent, key=lambda event: (event.type not in RETRACTING_TYPES, event.position))
+
+
+def _without_local_marks(event: Event) -> Event:
+    extra = {name: value for name, value in event.extra.items() if name != ERASURE_STATE_FIELD}
+    return replace(event, extra=extra)
+
+
+def store_events(
+    connection: Transaction,
+    received: Sequence[Event],
+    clock: Clock,
+    *,
+    own_device_ids: Sequence[str],
+    review: EventReview | None = None,
+) -> int:
+    """Store a peer's events in one transaction; return how many were new.
+
+    Known ids stay as they are. Events that never leave a device are skipped. Payloads that an earlier request in this
+    log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
+    DeviceForked, and stores nothing, if another event has the number of one of them.
+    """
+    unique = {event.event_id: event for event in received if event.reach is EventScope.CLOUD}
+    known = log_store.known_ids(connection, list(unique))
+    new = [_as_local(event) for event_id, event in unique.items() if event_id not in known]
+    if not new:
+        return 0
+    if log_store.any_number_taken(connection, new):
+        raise DeviceForked("a peer has other events under numbers that are in use here")
+    for request in (event for event in new if event.type in RETRACTING_TYPES):  # a review counts those before it
+        log_store.insert_events(connection, [request if review is None else review(connection, request)])
+    others = [event for event in new if event.type not in RETRACTING_TYPES]
+    log_store.insert_events(connection, _without_erased_payloads(connection, others))
+    log_store.observe_remote_events(connection, new, clock)
+    own = [event.event_id for event in new if event.device_id in own_device_ids]
+    outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
+    return len(new)
+
+
+def _as_local(event: Event) -> Event:
+    """The event without what only the server, or the log that it is in, may say of it."""
+    return replace(event, server_seq=None, server_ts=None, position=0)
+
+
+def _without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:
+    """The events, those without a payload that a request in this log erased."""
+    retractions = Retractions()
+    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN,), after=0))
+    if retractions.erased_ids.isdisjoint(event.event_id for event in received):
+        return list(received)
+    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))
+    return [retractions.effective_event(event) for event in received]
+
+
+def _positions(connection: Transaction, event_ids: Sequence[str]) -> list[int]:
+    found = (log_store.find_event(connection, event_id) for event_id in event_ids)
+    return [event.position for event in found if event is not None]
