@@ -22,6 +22,7 @@ from sync.cloud.auth.account import Account
 from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor
 from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
 from sync.contract.status import AppStatus
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.watcher import Watcher
@@ -75,6 +76,7 @@ class App:
     replicator: Replicator | None
     devices: DeviceService
     event_files: EventFilesService
+    open_sessions: OpenSessionTracker
     insights: "Callable[[], InsightsService]"
     lessons: "Callable[[], LessonService]"
     recall: "Callable[[], RecallService]"
@@ -151,9 +153,11 @@ class App:
         """Record the sessions that have ended, if no sidecar does."""
 
         async def record() -> None:
-            daily = self.daily()
-            if await daily.worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND):
-                await daily.reconcile()
+            if not await self.open_sessions.ended_sessions():
+                await self.open_sessions.store_offset()
+                return
+            await self.daily().worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND)
+            await self.daily().reconcile()
 
         await self._log_storage_errors("sessions", record)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sync.accounts.profiles import Profile
 from sync.clock import Clock
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import XiaobaiError
 from sync.insights.cache import CACHE_FILE
@@ -227,6 +228,7 @@ def daily(
     intake: DraftBuilder,
     redactor: Redactor,
     clock: Clock,
+    open_sessions: OpenSessionTracker,
     *,
     moves: bool,
     vectors: ChangeCounter | None,
@@ -248,10 +250,9 @@ def daily(
         pages = PageFiles(
             folders, checkpoint_folder=profile.folder / "daily", installation=installation, profile=profile.name
         )
-        idle = settings.sessions.idle_minutes
         vector_source = _vector_export(settings, events, vectors or ChangeCounter())
         worker = DailyWorker(
-            events, records, changes, pages, clock=clock, idle_minutes=idle, vector_source=vector_source
+            events, records, changes, pages, clock=clock, open_sessions=open_sessions, vector_source=vector_source
         )
         return DailyService(records, changes, folders, worker, events, clock, moves)
 
