@@ -22,7 +22,6 @@ from sync.app import App
 from sync.clock import Clock, SystemClock
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import Cloud
-from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.cloud_document import CloudDocument
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -127,7 +126,6 @@ async def _build_app(
         facts = wiring.device_facts(opened, installation, settings)
         replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = DeviceService(events, account, redactor, list_file=device_list, clock=clock, settings=settings)
-    open_sessions = OpenSessionTracker(events, clock, settings.sessions.idle_minutes)
     drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
         settings=settings,
@@ -142,13 +140,10 @@ async def _build_app(
         replicator=replicator,
         devices=devices,
         event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
-        open_sessions=open_sessions,
         insights=services.insights(profile, events, clock, writes=is_sidecar),
         lessons=services.lessons(events, redactor, clock),
         recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
-        daily=services.daily(
-            settings, profile, events, drafts, redactor, clock, open_sessions, moves=is_sidecar, vectors=vectors
-        ),
+        daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
         archive=services.archive(events, drafts, document, clock),
         retention=services.retention(settings, profile, events, drafts, clock),
         clock=clock,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from sync.accounts.profiles import Profile
 from sync.clock import Clock
-from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import XiaobaiError
 from sync.insights.cache import CACHE_FILE
@@ -228,7 +227,6 @@ def daily(
     intake: DraftBuilder,
     redactor: Redactor,
     clock: Clock,
-    open_sessions: OpenSessionTracker,
     *,
     moves: bool,
     vectors: ChangeCounter | None,
@@ -237,6 +235,7 @@ def daily(
 
     @cache
     def opened() -> "DailyService":
+        from sync.daily.open_sessions import OpenSessionTracker  # noqa: PLC0415
         from sync.daily.pages.page_files import PageFiles  # noqa: PLC0415
         from sync.daily.pages.page_folders import PageFolders  # noqa: PLC0415
         from sync.daily.record_service import RecordService  # noqa: PLC0415 - at its first use
@@ -250,6 +249,7 @@ def daily(
         pages = PageFiles(
             folders, checkpoint_folder=profile.folder / "daily", installation=installation, profile=profile.name
         )
+        open_sessions = OpenSessionTracker(events, clock, settings.sessions.idle_minutes)
         vector_source = _vector_export(settings, events, vectors or ChangeCounter())
         worker = DailyWorker(
             events, records, changes, pages, clock=clock, open_sessions=open_sessions, vector_source=vector_source

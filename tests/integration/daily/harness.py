@@ -15,9 +15,9 @@ from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import normalised_content
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.embeddings_export import VectorSource
-from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages.page_files import PageFiles
 from sync.daily.pages.page_folders import PAGES_PATH, PageFolders
 from sync.daily.record_service import ChangeResult, RecordRequest, RecordService

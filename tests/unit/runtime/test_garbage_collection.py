@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,7 +21,7 @@ Cycle()
 
 
 @pytest.fixture(autouse=True)
-def _unfrozen():
+def _unfrozen() -> Iterator[None]:
     yield
     gc.unfreeze()
 
