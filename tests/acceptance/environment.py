@@ -191,7 +191,7 @@ def manual_edit_events(sidecar: Sidecar, count: int) -> list[dict[str, Any]]:
 def wait_until_reconciled(sidecar: Sidecar) -> None:
     """Wait until the sidecar has read the file as it is now: a load reads it before answering."""
     sidecar.call("sync/status")  # a first load may be answered before the program is open
-    sidecar.load(waitMs=0)
+    sidecar.load(waitMs=1)
 
 
 def wait_until_synced(sidecar: Sidecar) -> Any:

@@ -187,12 +187,12 @@ class CrashEnvironment:
 
     def check_document(self, sidecar: Sidecar) -> None:
         """Every word is there once, in the result and soon in the file, with no leftover beside it."""
-        document = sidecar.load(waitMs=0)["document"]
+        document = sidecar.load(waitMs=1)["document"]
         counts = question_counts(document)
         assert counts == dict.fromkeys(self.sent_updates, 1), f"the document has {counts}"
         for line in self.typed_lines:
             assert document.splitlines().count(f"- {line}") == 1, line
-        sidecar.call_until("memory/load", lambda loaded: loaded["document"] == self.text, waitMs=0)
+        sidecar.call_until("memory/load", lambda loaded: loaded["document"] == self.text, waitMs=1)
         self.check_no_leftovers()
 
     def check_no_leftovers(self) -> None:

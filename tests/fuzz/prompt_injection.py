@@ -153,7 +153,7 @@ async def _insert_by_channel(line: CheckedConnection, home: Path, channel: str, 
             await line.ask("memory/save", document=document, baseSha256=loaded["documentSha256"])
         else:
             (home / "memory.md").write_text(document, "utf-8", newline="")
-            await line.ask("memory/load", waitMs=0)  # which looks at the file before it answers
+            await line.ask("memory/load", waitMs=1)  # which looks at the file before it answers
 
 
 async def _read(line: CheckedConnection) -> tuple[dict[str, Any], str]:

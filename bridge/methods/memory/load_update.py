@@ -20,9 +20,8 @@ if TYPE_CHECKING:  # a starting sidecar has not imported it yet
 PROTOCOL_VERSION: Final = 1
 DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
 MAX_WAIT_MS: Final = 30_000
-FILE_CHECK_TIMEOUT: Final = (
-    0.5  # seconds for an edit that was just saved; that of a large file may be in the next answer only
-)
+# Seconds that a caller who waits at all waits for an edit that was just saved; a large file may be in the next answer.
+FILE_CHECK_TIMEOUT: Final = 0.5
 
 
 class Initialize(Params, frozen=True):
@@ -76,14 +75,19 @@ async def load(context: Context[AppProvider], params: Load) -> LoadJson:
     if glimpsed is not None:
         return load_to_json(glimpsed)
     app = await context.app.wait_until_open()
-    await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
+    await app.ingest_file_edit(timeout=_file_check_timeout(params))
     found = await app.memory_service.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return load_to_json(found)
 
 
+def _file_check_timeout(params: Load) -> float:
+    """Seconds to wait for an edit of the file. `waitMs` 0 asks for what is known now; the edit is in a later answer."""
+    return FILE_CHECK_TIMEOUT if params.wait_ms else 0.0
+
+
 async def system_prompt(app: "App", params: Load) -> PromptJson:
     """The memory as a block to inject into a system prompt."""
-    await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
+    await app.ingest_file_edit(timeout=_file_check_timeout(params))
     prompt = await app.memory_service.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 

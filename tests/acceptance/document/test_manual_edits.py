@@ -138,13 +138,13 @@ class TestEdits:
         for number in range(5):
             line = f"- 习惯{'一二三四五'[number]}"
             save_through_temporary_file(home.file, read(home).replace(HABITS, f"{HABITS}{line}\n"))
-            assert line in sidecar.load(waitMs=0)["document"]
+            assert line in sidecar.load()["document"]
 
     def test_an_edit_made_while_no_sidecar_ran_is_found_by_the_next_one(self, home: Home) -> None:
         home.run("update", "命令行", "好的")
         save_in_place(home.file, read(home).replace(HABITS, f"{HABITS}- 早起\n"))
         with Sidecar(home) as sidecar:
-            assert "- 早起" in sidecar.load(waitMs=0)["document"]
+            assert "- 早起" in sidecar.load()["document"]
             assert len(manual_edit_events(sidecar, 1)) == 1
 
     def test_our_own_writes_make_no_event(self, home: Home, sidecar: Sidecar) -> None:

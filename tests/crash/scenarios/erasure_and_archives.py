@@ -183,9 +183,9 @@ def check_corrected(world: CrashEnvironment, sidecar: Sidecar) -> None:
     assert set(payloads) == {*world.acknowledged_ids.values(), world.notes["told"]}
     assert "很急" in str(payloads[world.notes["told"]])
     assert "不急" in str(facts_of(sidecar)), "it is back in the log, corrected"
-    document = sidecar.load(waitMs=0)["document"]
+    document = sidecar.load(waitMs=1)["document"]
     assert (document.count("很急"), document.count(KEPT)) == (1, 1)
-    sidecar.call_until("memory/load", lambda loaded: loaded["document"] == world.text, waitMs=0)
+    sidecar.call_until("memory/load", lambda loaded: loaded["document"] == world.text, waitMs=1)
     world.check_sound(sidecar)
     world.check_no_leftovers()
 
@@ -285,13 +285,13 @@ def check_imported(world: CrashEnvironment, sidecar: Sidecar) -> None:
     again = sidecar.update(KEPT, "好", idempotencyKey=KEPT)["eventId"]
     assert again == world.acknowledged_ids.get(KEPT, again)
     assert len(exchanges(sidecar)) == len({*BROUGHT, KEPT})
-    document = sidecar.load(waitMs=0)["document"]
+    document = sidecar.load(waitMs=1)["document"]
     assert question_counts(document) == dict.fromkeys((*BROUGHT, KEPT), 1)
     exported = world.home.folder / "here.xbm"
     assert exported.exists() or not world.notes.get("exported")
     if not exported.exists():
         sidecar.call("archive/export", path=str(exported))
     ArchiveReader.open_verified(exported, None)
-    sidecar.call_until("memory/load", lambda loaded: loaded["document"] == world.text, waitMs=0)
+    sidecar.call_until("memory/load", lambda loaded: loaded["document"] == world.text, waitMs=1)
     world.check_sound(sidecar)
     world.check_no_leftovers()

@@ -97,7 +97,7 @@ def race_updates_and_edits(world: CrashEnvironment, sidecar: CrashingSidecar) ->
 
 
 def save_settings_page(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
-    loaded = sidecar.load(waitMs=0)
+    loaded = sidecar.load(waitMs=1)
     world.notes["lines"] = ["- 设置页写的"]
     text = loaded["document"].replace("### 工作习惯\n", "### 工作习惯\n- 设置页写的\n", 1)
     sidecar.call("memory/save", document=text, baseSha256=loaded["documentSha256"])
@@ -120,7 +120,7 @@ def check_settings_page(world: CrashEnvironment, sidecar: Sidecar) -> None:
     wait_until(lambda: is_asked() or "最后更新" in world.text or not world.file.exists())
     if is_asked():
         sidecar.call("memory/resolve", answer="restore")
-    written = sidecar.load(waitMs=0)["document"].splitlines().count("- 设置页写的")
+    written = sidecar.load(waitMs=1)["document"].splitlines().count("- 设置页写的")
     assert written <= 1
     world.check(sidecar)
 
@@ -147,7 +147,7 @@ def update_with_app_cache(world: CrashEnvironment, sidecar: CrashingSidecar) -> 
 def check_cache(world: CrashEnvironment, sidecar: Sidecar) -> None:
     cache: FakeAppCache = world.notes["cache"]
     if world.typed_lines:
-        sidecar.call_until("memory/load", lambda loaded: "应用写的" in loaded["document"], waitMs=0)
+        sidecar.call_until("memory/load", lambda loaded: "应用写的" in loaded["document"], waitMs=1)
     world.check(sidecar)
     wait_until(lambda: str(cache.rows[0][1]) == world.text)
     assert len(cache.rows) == 1
