@@ -30,9 +30,9 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Engine
 from sqlalchemy.pool import StaticPool
 
-import sync.app
 import sync.db.engine
 import sync.document.store
+import sync.open_app
 import sync.system.atomic_swap
 import sync.system.files
 from sync.clock import in_zone
@@ -314,7 +314,7 @@ class SimulatedHost:
             (sync.db.engine, "_engine_with_pragmas", _shared(sync.db.engine._engine_with_pragmas)),
             (sync.db.engine, "transaction", _transaction),
             (sync.db.engine, "_create_and_migrate", _prepare),
-            (sync.app, "Redactor", _redactor),
+            (sync.open_app, "Redactor", _redactor),
             (sync.document.store, "RECENT_SNAPSHOTS", SnapshotCache(64)),  # room for the documents of all devices
             (
                 sync.system.atomic_swap,
