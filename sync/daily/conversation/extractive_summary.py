@@ -22,7 +22,7 @@ DEFAULT_TOPIC: Final = "对话记录"
 
 _BLOCK: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n`]*)\n(.*?)\n[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCED: Final = re.compile(r"(`{3,}).*?(?:\1|\Z)", re.DOTALL)  # also in one line, or cut before its end
-_ONLY_CODE: Final = re.compile(r"(?:`[^`]*`|〔代码〕|[\s:：,，.。])+")
+_ONLY_CODE: Final = re.compile(r"(?:`[^`]*`|〔代码〕|\[(?:代码|code)[^\]]*\]|[\s:：,，.。])+")
 _SENTENCE: Final = re.compile(r"[^。！？!?；;\n]+?(?:[。！？!?；;\n]+|\.(?=\s|$)|$)")
 _LINE_PREFIX: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|\d+[.)、]\s*|>\s*)+")
 _POLITE_OPENING: Final = re.compile(

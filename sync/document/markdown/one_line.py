@@ -1,7 +1,7 @@
 """A message as one line of the document: cleaned, shortened, and unable to become structure.
 
-Lengths are in code points, and a cut never falls inside a grapheme cluster (UAX #29). A fenced block becomes inline
-code, or 〔代码〕 if it has several lines. Summarising a summary returns it unchanged.
+Lengths are in code points, and a cut never falls inside a grapheme cluster (UAX #29). A fenced block becomes
+``[代码 python，12 行]``, or inline code if it is one line of a question. Summarising a summary returns it unchanged.
 """
 
 import re
@@ -9,12 +9,14 @@ import unicodedata
 from functools import cache
 from typing import Any, Final
 
+from sync.document.markdown.language import WORDS, ZH, Language, Words
+
 MAX_QUESTION_LENGTH: Final = 50  # both from the original app's format
 MAX_ANSWER_LENGTH: Final = 100
 ELLIPSIS: Final = "..."
 MAX_COMBINING_MARKS: Final = 30  # combining marks on one base, the bound of Unicode's stream-safe text (UAX #15)
 
-CODE_BLOCK_PLACEHOLDER: Final = "〔代码〕"  # stands for a block of several lines
+MAX_CODE_LANGUAGE_LENGTH: Final = 16  # characters of the name behind a fence
 
 _ZWJ: Final = "\u200d"
 _LINE_BREAKS: Final = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029")
@@ -24,21 +26,22 @@ _SUBDIVISION_FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U0
 _SPACES: Final = re.compile(" {2,}")
 _BLOCK_MARK: Final = re.compile(r"#|>|\||-{3}|\*{3}|_{3}|={3}|`{3}|~{3}|[-*+](?= |\Z)")
 _FENCED: Final = re.compile(  # chats open a fence behind words too, and a cut message does not close it
-    r"(`{3,})[^\n`]*\n(.*?)(?:\1`*|\Z)|^[ \t]*(~{3,})[^\n]*\n(.*?)^[ \t]*\3~*[ \t]*$", re.DOTALL | re.MULTILINE
+    r"(`{3,})([^\n`]*)\n(.*?)(?:\1`*|\Z)|^[ \t]*(~{3,})([^\n]*)\n(.*?)^[ \t]*\4~*[ \t]*$", re.DOTALL | re.MULTILINE
 )
+_CODE_LANGUAGE: Final = re.compile(rf"[\w+#.-]{{1,{MAX_CODE_LANGUAGE_LENGTH}}}")
 _NUMBER: Final = re.compile(r"(\d{1,9})([.)])(?= |\Z)", re.ASCII)
 _ESCAPED_NUMBER: Final = re.compile(r"(\d{1,9})\\([.)])(?= |\Z)", re.ASCII)
 _PICTOGRAPHS: Final = ((0x1F000, 0x1FAFF), (0x2190, 0x2BFF))
 
 
-def question_summary(text: str) -> str:
+def question_summary(text: str, language: Language = ZH) -> str:
     """Summarise a question: at most `MAX_QUESTION_LENGTH` code points and the dots."""
-    return summarize(_inline_fenced_code(text), MAX_QUESTION_LENGTH)
+    return summarize(_replace_code_blocks(text, WORDS[language], keeps_one_line=True), MAX_QUESTION_LENGTH)
 
 
-def answer_summary(text: str) -> str:
+def answer_summary(text: str, language: Language = ZH) -> str:
     """Summarise an answer: at most `MAX_ANSWER_LENGTH` code points and the dots."""
-    return summarize(_inline_fenced_code(text), MAX_ANSWER_LENGTH)
+    return summarize(_replace_code_blocks(text, WORDS[language]), MAX_ANSWER_LENGTH)
 
 
 def summarize(text: str, limit: int) -> str:
@@ -72,15 +75,26 @@ def escape_markdown(text: str) -> str:
     return _NUMBER.sub(r"\1\\\2", text, count=1) if _NUMBER.match(text) else text
 
 
-def _inline_fenced_code(text: str) -> str:
-    return _FENCED.sub(_code_as_inline, text.replace("\r\n", "\n")) if "```" in text or "~~~" in text else text
+def _replace_code_blocks(text: str, words: Words, *, keeps_one_line: bool = False) -> str:
+    """Put a placeholder in place of every fenced block; a block without code disappears.
 
+    `keeps_one_line`: a block of one line, often a command, becomes inline code.
+    """
+    if "```" not in text and "~~~" not in text:
+        return text
 
-def _code_as_inline(block: re.Match[str]) -> str:
-    code = (block[2] or block[4] or "").strip()
-    if not code:
-        return " "
-    return f" {CODE_BLOCK_PLACEHOLDER} " if "\n" in code or "`" in code else f" `{code}` "
+    def placeholder(block: re.Match[str]) -> str:
+        code = (block[3] or block[6] or "").strip("\n")
+        if not code.strip():
+            return " "
+        lines = code.count("\n") + 1
+        if keeps_one_line and lines == 1 and "`" not in code:
+            return f" `{code.strip()}` "
+        name = _CODE_LANGUAGE.match((block[2] or block[5] or "").strip())
+        shown = words.code_of_language if name else words.code_block
+        return f" {shown.format(name=name and name[0], lines=lines, s='' if lines == 1 else 's')} "
+
+    return _FENCED.sub(placeholder, text.replace("\r\n", "\n"))
 
 
 def _unescape_markdown(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sync.document.markdown.language import EN
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -82,15 +83,28 @@ def test_a_hundred_kilobytes_are_summarised_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "summary"),
     [
-        ("这样写：\n```python\ndef qs(a):\n    return a\n```\n就行。", "这样写： 〔代码〕 就行。"),
-        ("这样写：```python\r\ndef qs(a):\r\n    return a\r\n```就行。", "这样写： 〔代码〕 就行。"),
-        ("运行\n```bash\npnpm install\n```\n即可", "运行 `pnpm install` 即可"),
-        ("```python\ndef qs(a):\n    return a", "〔代码〕"),
-        ("一\n```py\na\nb\n```\n二\n~~~\nc\n~~~\n三", "一 〔代码〕 二 `c` 三"),
-        ("````md\n```\na\n```\n````\n四", "〔代码〕 四"),
+        ("这样写：\n```python\ndef qs(a):\n    return a\n```\n就行。", "这样写： [代码 python，2 行] 就行。"),
+        ("这样写：```python\r\ndef qs(a):\r\n    return a\r\n```就行。", "这样写： [代码 python，2 行] 就行。"),
+        ("运行\n```bash\npnpm install\n```\n即可", "运行 [代码 bash，1 行] 即可"),
+        ("```python\ndef qs(a):\n    return a", "[代码 python，2 行]"),
+        ("一\n```py\na\nb\n```\n二\n~~~\nc\n~~~\n三", "一 [代码 py，2 行] 二 [代码，1 行] 三"),
+        ("````md\n```\na\n```\n````\n四", "[代码 md，3 行] 四"),
+        ("```{.python title='a'}\nx\n```", "[代码，1 行]"),
+        ("```c++\n\n  a\n```", "[代码 c++，1 行]"),
         ("好的~~~\n明天见~~~\n", "好的~~~ 明天见~~~"),
         ("```\n```", ""),
     ],
 )
-def test_a_block_of_code_is_one_line_of_inline_code_or_a_placeholder(text: str, summary: str) -> None:
-    assert answer_summary(text) == question_summary(text) == summary
+def test_a_block_of_code_in_an_answer_becomes_a_placeholder(text: str, summary: str) -> None:
+    assert answer_summary(text) == summary
+    assert answer_summary(summary) == summary
+
+
+def test_a_block_of_one_line_in_a_question_becomes_inline_code() -> None:
+    assert question_summary("运行\n```bash\npnpm install\n```\n吧") == "运行 `pnpm install` 吧"
+    assert question_summary("为什么\n```py\na\nb\n```") == "为什么 [代码 py，2 行]"
+
+
+def test_an_english_placeholder_counts_lines() -> None:
+    assert answer_summary("So:\n```python\na\nb\n```", EN) == "So: [code python, 2 lines]"
+    assert answer_summary("So:\n```\na\n```", EN) == "So: [code, 1 line]"
