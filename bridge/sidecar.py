@@ -29,11 +29,11 @@ from bridge.rpc.stdio_transport import serve_stdio
 from sync.accounts.profiles import PROFILES_FOLDER, Profile, read_installation
 from sync.accounts.sidecar_lock import wait_for_sidecar_lock
 from sync.clock import SystemClock
+from sync.document.markdown.language import LanguageChoice, environment_locale
 from sync.document.read.cold_load import ColdLoad, FirstStartLoad
 from sync.document.read.results import LoadResult
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import InvalidInput, XiaobaiError
-from sync.runtime.garbage_collection import paused_collection
 from sync.runtime.supervision import supervise
 from sync.system.files import make_private_folder, translate_os_errors
 
@@ -104,6 +104,10 @@ class PendingAppProvider:
             self._subscription_task.cancel()
             self._subscription_task = None
 
+    def use_locale(self, locale: str) -> None:
+        if self._cold_loader is not None:
+            self._cold_loader.language.locale = locale
+
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
         if self._app.done() or self._cold_loader is None:
             return None
@@ -113,8 +117,7 @@ class PendingAppProvider:
         """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
-                with paused_collection():
-                    app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
+                app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
                 async with AsyncExitStack() as local:
                     await local.enter_async_context(
                         local_endpoint.serve_endpoint(settings.data_dir, self._table, EndpointAppProvider(self))
@@ -193,6 +196,9 @@ class EndpointAppProvider:
     def unsubscribe(self) -> None:
         return None
 
+    def use_locale(self, locale: str) -> None:
+        self._provider.use_locale(locale)
+
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
         return self._provider.cold_load(scope=scope, max_chars=max_chars)
 
@@ -235,8 +241,9 @@ def _cold_loader(settings: "Settings") -> FirstStartLoad | ColdLoad | None:
     if settings.document.sharing == "user":  # what was pulled belongs into the document, and may not be in it yet
         return None
     installation = read_installation(settings.data_dir)
+    language = LanguageChoice(settings.document.language, environment_locale())
     if installation is None and settings.app_db is None and not (settings.data_dir / PROFILES_FOLDER).exists():
-        return FirstStartLoad(settings.memory_file, SystemClock())
+        return FirstStartLoad(settings.memory_file, SystemClock(), language)
     if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None
     device_id, earlier_ids = installation.device_identity(settings.device_id)
@@ -248,6 +255,7 @@ def _cold_loader(settings: "Settings") -> FirstStartLoad | ColdLoad | None:
         has_cloud=settings.supabase_url is not None,
         vault=DatabaseEncryption.of(settings),
         earlier_ids=earlier_ids,
+        language=language,
         clock=SystemClock() if settings.supabase_url is None and settings.app_db is None else None,
     )
 

@@ -3,7 +3,6 @@
 import platform
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from sync import __version__
 from sync.accounts import switching
@@ -15,8 +14,12 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
+from sync.cloud.replication.document_upload import DocumentSource
 from sync.cloud.replication.erasure_guard import ErasureGuard
+from sync.cloud.replication.replicator import Replicator
+from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.supabase.lazy import LazyCloud
+from sync.document.markdown.language import environment_locale
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
 from sync.document.surfaces.withheld_erasures import erasure_stake
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -31,10 +34,6 @@ from sync.redaction import Redactor
 from sync.settings.settings import EVENTS_FOLDER, Settings
 from sync.startup.open_database import OpenedDatabase
 from sync.system.secret_store import SecretStore, open_secret_store
-
-if TYPE_CHECKING:
-    from sync.cloud.replication.document_upload import DocumentSource
-    from sync.cloud.replication.replicator import Replicator
 
 
 def event_log(
@@ -64,7 +63,9 @@ def memory_file(
         redactor,
         clock=clock,
         options=settings.document,
-        deps=MemoryFileDeps(settings.app_db, settings.app_db_write_back, others, profile.parked_folder),
+        deps=MemoryFileDeps(
+            settings.app_db, settings.app_db_write_back, others, profile.parked_folder, environment_locale()
+        ),
     )
 
 
@@ -79,7 +80,8 @@ def active_profile(
 ) -> switching.ActiveProfile:
     def memory_file_of(events: EventLog, former: Profile) -> MemoryFile:
         """The memory file of a profile that is left: its log, without the app's cache and other profiles."""
-        options, deps = settings.document, MemoryFileDeps(parked_folder=former.parked_folder)
+        deps = MemoryFileDeps(parked_folder=former.parked_folder, locale=environment_locale())
+        options = settings.document
         return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=options, deps=deps)
 
     return switching.ActiveProfile(
@@ -129,15 +131,11 @@ def replicator(
     profile: Profile,
     events: EventLog,
     account: Account,
-    document: "DocumentSource",
+    document: DocumentSource,
     *,
     clock: Clock,
     settings: Settings,
-) -> "Replicator":
-    """Replication with the cloud. Its modules are loaded if there is one."""
-    from sync.cloud.replication.replicator import Replicator  # noqa: PLC0415
-    from sync.cloud.replication.sync_round import SyncRunner  # noqa: PLC0415
-
+) -> Replicator:
     key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
     guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
     exchange = SyncRunner(events, account, facts, document, clock=clock, options=settings.sync, key=key, erasures=guard)
@@ -149,7 +147,7 @@ def login_flow(
     active: switching.ActiveProfile,
     account: Account,
     devices: DeviceService,
-    replicator: "Replicator | None",
+    replicator: Replicator | None,
     clock: Clock,
 ) -> LoginFlow:
     async def account_changed() -> None:

@@ -24,6 +24,10 @@ class AppProvider(Protocol):
         """The client has called `initialize`: send it notifications from now on."""
         ...
 
+    def use_locale(self, locale: str) -> None:
+        """The client's locale: the language of what is answered before the application is open."""
+        ...
+
     def subscribe(self, app: App, query: Query) -> None:
         """Notify the client of events after `query.after` as they come; replaces an earlier subscription."""
         ...
@@ -48,6 +52,9 @@ class OpenAppProvider:
 
     def enable_notifications(self) -> None:
         return None  # a command has no client
+
+    def use_locale(self, locale: str) -> None:
+        self.app.document.language.locale = locale
 
     def subscribe(self, app: App, query: Query) -> None:
         del app, query

@@ -69,9 +69,9 @@ class RecordSettings(SettingsSection):
             ge=0,
             le=1,
             description="below it (the caller's `importance`, else a heuristic) an exchange stays in the log and out of"
-            " the document",
+            " the document; 0 shows small talk too",
         ),
-    ] = 0.0
+    ] = 0.3
     preferences: Annotated[
         bool,
         Field(
@@ -133,6 +133,14 @@ class LessonSettings(SettingsSection):
 
 
 class DocumentSettings(SettingsSection):
+    language: Annotated[
+        Literal["auto", "zh", "en"],
+        Field(
+            description="of what the program writes: a new memory file, lines, system prompt and digest. `auto`: the"
+            " language of the memory file; for a new one that of the app (`initialize`), else of the environment, else"
+            " Chinese. What is written already is never translated"
+        ),
+    ] = "auto"
     sharing: Annotated[
         Literal["device", "user"],
         Field(description="`user`: one document for all devices of the account that have this setting"),

@@ -50,7 +50,7 @@ class Minute:
 
 def run(home: Home, sidecar: Sidecar, minutes: int) -> Iterator[Minute]:
     """Load the sidecar; one report a minute. Raises AssertionError if an update or a typed line is lost."""
-    events, typed = {sidecar.update("你好", "好的")["eventId"]}, 0
+    events, typed = {sidecar.update("今天的安排", "好的")["eventId"]}, 0
     wait_until(home.file.exists)
     began = time.monotonic()
     for minute in range(minutes):

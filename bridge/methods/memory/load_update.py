@@ -53,11 +53,15 @@ def capabilities() -> list[str]:
 
 
 async def initialize(context: Context[AppProvider], params: Initialize) -> InitializeJson:
-    """Agree on a version; watch the parent process."""
+    """Agree on a version and a language; watch the parent process."""
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     context.app.enable_notifications()
+    if params.locale:
+        context.app.use_locale(params.locale)
     app = await context.app.wait_until_open()
+    if params.locale:
+        app.document.language.locale = params.locale
     if params.device_id is not None:
         await app.adopt_device_id(params.device_id)
     return {

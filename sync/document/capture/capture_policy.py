@@ -14,10 +14,11 @@ from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
 from sync.document.capture.importance import estimate_importance
 from sync.document.capture.preferences import StatedPreference, find_preferences
+from sync.document.markdown.language import WORDS
 from sync.document.markdown.model import Block, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
 from sync.document.markdown.repeat_suffix import split_repeat_count
-from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIX
+from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIXES, question_of
 from sync.document.merge.line_index import HashedMultimap, LineIndex
 from sync.document.merge.text_equality import (
     comparison_key,
@@ -33,7 +34,6 @@ from sync.log.model import Event, Origin
 from sync.sequences import common_ends
 from sync.settings.sections import RecordSettings
 
-RECALLED_ANSWER_TEXT: Final = "（与已有记忆相同）"  # in place of an answer that only repeats the memory
 MAX_RECENT_EXCHANGES: Final = 256  # exchanges that the document may not contain yet
 _POLICY_FIELDS: Final = ("preferences", "repeats", "recalled", "in_document", "importance")
 
@@ -109,7 +109,7 @@ class CapturePolicy:
                 return {"repeats": event_id}
         recent_lines = (line for one in self._recent for line in one.lines)
         if is_recalled_answer(redacted.answer, chain(self._index.lines.candidates_in(redacted.answer), recent_lines)):
-            return {"recalled": True, "answer": RECALLED_ANSWER_TEXT}
+            return {"recalled": True, "answer": WORDS[redacted.language].recalled_answer}
         return {}
 
     def _refresh_index(self, connection: Transaction) -> None:
@@ -173,9 +173,9 @@ class DocumentIndex:
 def _question_key(entry_id: str, block: Block) -> str | None:
     """The words of a line that is the question of an exchange."""
     text = block.text
-    if not entry_id.endswith(".q") or not text.startswith(QUESTION_PREFIX):
+    if not entry_id.endswith(".q") or not text.startswith(QUESTION_PREFIXES):
         return None
-    return core_words(split_repeat_count(text)[0].removeprefix(QUESTION_PREFIX))
+    return core_words(question_of(split_repeat_count(text)[0]))
 
 
 def _is_repeat(event: Event, exchange: ExchangeInput, redacted: RedactedExchange) -> bool:

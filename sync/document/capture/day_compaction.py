@@ -14,21 +14,21 @@ from typing import Any, Final
 
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
 from sync.document.markdown.entry_ids import derived_entry_id, text_hash
-from sync.document.markdown.model import Entry, Section, Snapshot
+from sync.document.markdown.language import WORDS, ZH, Language
+from sync.document.markdown.model import Entry, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
-from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
+from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.log.model import Event, Origin
 
-EARLIER_SECTION: Final[Section] = (RECORDS, "更早的对话")  # below the days, newest first
 MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
 MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit
 MAX_TOPICS: Final = 4  # questions in the line of a day
 MAX_TOPIC_LENGTH: Final = 16
 
-_ANSWER_PREFIXES: Final = ("- AI", "- ai")  # the original app's files have several spellings
-_TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
+_ANSWER_STARTS: Final = ("- AI", "- ai")  # the original app's files have several spellings
+_TOTAL: Final = re.compile(r"(?:（(\d{1,6}) 次对话）| \((\d{1,6}) conversations\))\Z")
 
 ExchangeLinesLookup = Callable[[str], tuple[str, str] | None]
 """Event id -> the two lines of its exchange; None if it is not an exchange or was erased."""
@@ -62,7 +62,7 @@ def find_compactable_days(
         if side == "q" and answered.entry_id == f"{event_id}.a":
             if lines_of(event_id) == (split_repeat_count(asked.text)[0], answered.text):
                 days.setdefault(day, []).extend((asked, answered))
-        elif asked.text.startswith(QUESTION_PREFIX) and answered.text.startswith(_ANSWER_PREFIXES):
+        elif asked.text.startswith(QUESTION_PREFIXES) and answered.text.startswith(_ANSWER_STARTS):
             texts = imported_text(asked), imported_text(answered)
             if texts[0] is not None and texts[1] is not None:
                 days.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
@@ -84,18 +84,19 @@ def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], 
 def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Snapshot, list[dict[str, Any]]]:
     """The document with a line for each of these days, and the payloads of the `day_folded` events."""
     payloads: list[dict[str, Any]] = []
+    language = language_of(snapshot.document) or ZH
     snapshot = remove_entries(snapshot, {entry.entry_id for day in days for entry in day.entries})
     for day in days:
         entry_id = day_line_id(day.day)
         there = entry_id in snapshot.ids
         base = snapshot.text_of(entry_id) if there else None
-        text = _day_line_text(day, base)
+        text = _day_line_text(day, base, language)
         if there:
             snapshot = edit_entry(snapshot, entry_id, text)
         else:
-            snapshot = insert_entry(snapshot, Entry(entry_id, text, EARLIER_SECTION), None)
+            snapshot = insert_entry(snapshot, Entry(entry_id, text, EARLIER), None)
         named = [{"id": entry.entry_id, "hash": text_hash(entry.text)} for entry in day.entries]
-        payload = {"day": day.day.isoformat(), "entry_id": entry_id, "section": list(EARLIER_SECTION), "text": text}
+        payload = {"day": day.day.isoformat(), "entry_id": entry_id, "section": list(EARLIER), "text": text}
         payloads.append({**payload, "entries": named} | ({} if base is None else {"base": base}))
     return snapshot, payloads
 
@@ -116,20 +117,21 @@ def day_line_id(day: date) -> str:
     return derived_entry_id("folded", day.isoformat())
 
 
-def _day_line_text(compacted: CompactableDay, base: str | None) -> str:
-    asked = [entry.text for entry in compacted.entries if entry.text.startswith(QUESTION_PREFIX)]
+def _day_line_text(compacted: CompactableDay, base: str | None, language: Language) -> str:
+    words = WORDS[language]
+    asked = [entry.text for entry in compacted.entries if entry.text.startswith(QUESTION_PREFIXES)]
     total = sum(split_repeat_count(text)[1] for text in asked)
-    topics = _summarise_topics(asked)
+    topics = _summarise_topics(asked, words.topic_separator)
+    before = None if base is None else _TOTAL.search(base)
     if base is None:
-        return f"- {day_label(compacted.day)}：{topics}（{total} 次对话）"
-    before = _TOTAL.search(base)
-    if before is None:
-        return f"{base}；{topics}（{total} 次对话）"
-    return f"{base[: before.start()]}（{int(before[1]) + total} 次对话）"
+        base = words.day_topics.format(day=day_label(compacted.day), topics=topics)
+    elif before is None:
+        base = f"{base}{words.topic_separator}{topics}"
+    else:
+        base, total = base[: before.start()], int(before[1] or before[2]) + total
+    return base + words.day_total.format(total=total)
 
 
-def _summarise_topics(questions: Iterable[str]) -> str:
-    named = dict.fromkeys(
-        summarize(split_repeat_count(text)[0].removeprefix(QUESTION_PREFIX), MAX_TOPIC_LENGTH) for text in questions
-    )
-    return "；".join(list(filter(None, named))[:MAX_TOPICS])
+def _summarise_topics(questions: Iterable[str], separator: str) -> str:
+    named = dict.fromkeys(summarize(question_of(split_repeat_count(text)[0]), MAX_TOPIC_LENGTH) for text in questions)
+    return separator.join(list(filter(None, named))[:MAX_TOPICS])

@@ -8,12 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from sync.clock import parse_hlc
-from sync.document.markdown.edits import NewExchange, edit_entry, insert_entry, insert_exchanges
+from sync.document.markdown.edits import NewExchange, edit_entry, exchange_lines, insert_entry, insert_exchanges
 from sync.document.markdown.entry_ids import text_hash
+from sync.document.markdown.language import WORDS, ZH, Language, parse_language
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
 from sync.document.markdown.repeat_suffix import increment_repeat_count
-from sync.document.markdown.template import ANSWER_PREFIX, PREFERENCE_SECTIONS, QUESTION_PREFIX
+from sync.document.markdown.template import PREFERENCE_SECTIONS
 from sync.document.markdown.version_labels import day_label
 from sync.errors import InvalidInput
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
@@ -38,9 +39,6 @@ class ExchangeInput:
     idempotency_key: str | None = None
 
 
-EMPTY_SIDE_TEXT: Final = "（无文字）"  # in place of a side without text, such as an image or a tool call
-
-
 @dataclass(frozen=True, slots=True)
 class RedactedExchange:
     """The two redacted summaries of an exchange, and the redacted, bounded messages they come from."""
@@ -49,19 +47,22 @@ class RedactedExchange:
     answer: str
     user_message: str
     ai_response: str
+    language: Language = ZH
 
     @classmethod
-    def of(cls, exchange: ExchangeInput, redactor: Redactor) -> "RedactedExchange":
+    def of(cls, exchange: ExchangeInput, redactor: Redactor, language: Language = ZH) -> "RedactedExchange":
         """Redact before shortening: half a token would not be recognised."""
         question = redactor.clean(_summary_input(exchange.user_message))
         answer = redactor.clean_reply(question, _summary_input(exchange.ai_response))
-        return cls(question_summary(question), answer_summary(answer), question, answer)
+        shown = question_summary(question, language), answer_summary(answer, language)
+        return cls(*shown, question, answer, language)
 
     def with_empty_sides_marked(self) -> "RedactedExchange":
         """Mark an empty side, unless both are empty."""
         if self.is_blank:
             return self
-        return replace(self, question=self.question or EMPTY_SIDE_TEXT, answer=self.answer or EMPTY_SIDE_TEXT)
+        empty = WORDS[self.language].empty_side
+        return replace(self, question=self.question or empty, answer=self.answer or empty)
 
     @property
     def is_blank(self) -> bool:
@@ -92,6 +93,7 @@ def draft_exchange_events(
         "question_length": len(exchange.user_message),
         "answer_length": len(exchange.ai_response),
     }
+    payload |= language_field(redacted.language)
     if exchange.importance is not None:
         payload["importance"] = exchange.importance
     payload |= policy_fields or {}
@@ -151,12 +153,22 @@ def local_day_of(event: Event) -> date:
         return datetime.fromtimestamp(parse_hlc(event.hlc)[0] / 1000, UTC).date()
 
 
-def exchange_lines(event: Event) -> tuple[str, str] | None:
-    """The two lines of an exchange; None for other events and exchanges without lines."""
+def language_field(language: Language) -> dict[str, str]:
+    """The field of a payload that names a language; Chinese has none."""
+    return {} if language is ZH else {"language": str(language)}
+
+
+def own_lines_of(event: Event) -> tuple[str, str] | None:
+    """The two lines of an exchange; None for other events and exchanges without lines of their own."""
     if event.type != EXCHANGE_RECORDED or not is_in_document(event) or repeated_exchange_id(event) is not None:
         return None
-    asked, answered = (one_line(str(event.payload.get(side, ""))) for side in ("question", "answer"))
-    return (QUESTION_PREFIX + asked).rstrip(), (ANSWER_PREFIX + answered).rstrip()
+    return lines_of_exchange(event)
+
+
+def lines_of_exchange(event: Event) -> tuple[str, str]:
+    """The two summaries of an exchange as lines, in the language in which it was recorded."""
+    question, answer = (str(event.payload.get(side, "")) for side in ("question", "answer"))
+    return exchange_lines(question, answer, parse_language(event.payload.get("language")))
 
 
 def is_in_document(event: Event) -> bool:
@@ -196,7 +208,8 @@ def apply_exchanges(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
         elif ids[0] not in present:
             present.add(ids[0])
             question, answer = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
-            new.append(NewExchange(ids, day_label(local_day_of(event)), question, answer))
+            language = parse_language(event.payload.get("language"))
+            new.append(NewExchange(ids, day_label(local_day_of(event)), question, answer, language))
     if new:
         snapshot = insert_exchanges(snapshot, new)
     for entry_id in again:
@@ -214,17 +227,17 @@ def is_too_large_for_event(text: str) -> bool:
 
 
 def draft_operation_events(
-    operations: Iterable[Operation], redactor: Redactor, origin: Origin
+    operations: Iterable[Operation], redactor: Redactor, origin: Origin, language: Language = ZH
 ) -> tuple[list[EventDraft], list[str]]:
     """Draft the events of a manual edit. They are redacted whatever the local settings, for they may leave the device.
 
-    Also returns the ids of entries that are too large for an event; they stay in the file.
+    `language`: of the document. Also returns the ids of entries that are too large for an event; they stay in the file.
     """
     drafts: list[EventDraft] = []
     too_large: list[str] = []
     for operation in operations:
         kind, value = _event_of_operation(operation, redactor)
-        payload = redactor.clean_payload(value)
+        payload = redactor.clean_payload(value | language_field(language))
         if (
             is_too_large_for_event(str(payload.value.get("text", "")))
             or len(msgspec.json.encode(payload.value)) > MAX_EVENT_BYTES

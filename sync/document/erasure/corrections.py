@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sync.document.capture.exchange_events import exchange_ids, exchange_lines, preference_entries_of
+from sync.document.capture.exchange_events import exchange_ids, own_lines_of, preference_entries_of
 from sync.document.markdown.edits import as_single_entry, edit_entry
 from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Snapshot
@@ -72,7 +72,7 @@ def replace_hashes(payload: Mapping[str, Any], new_by_old: Mapping[str, str]) ->
 
 def _lines_of(event: Event) -> Iterator[tuple[str, str]]:
     if event.type == EXCHANGE_RECORDED:
-        if (lines := exchange_lines(event)) is not None:
+        if (lines := own_lines_of(event)) is not None:
             yield from zip(exchange_ids(event), lines, strict=True)
         yield from ((entry.entry_id, entry.text) for entry in preference_entries_of(event))
     elif event.type in {ENTRY_ADDED, ENTRY_EDITED, DAY_FOLDED}:

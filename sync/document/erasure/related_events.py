@@ -13,11 +13,11 @@ from sync.db.engine import Transaction
 from sync.document.capture.day_compaction import compacted_entry_hashes
 from sync.document.capture.exchange_events import (
     exchange_ids,
-    exchange_lines,
+    own_lines_of,
     preference_entries_of,
     repeated_exchange_id,
 )
-from sync.document.markdown.template import ANSWER_PREFIX
+from sync.document.markdown.template import ANSWER_PREFIXES
 from sync.document.shared.entry_ops import conflict_copy_id
 from sync.log import store as log_store
 from sync.log.event_types import (
@@ -130,7 +130,7 @@ def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Se
     for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=after) if removed_at else ():
         for entry_id, text in _lines_with_text(event):
             position = removed_at.get((str(event.payload.get("section")), text))
-            follows = not text.startswith(ANSWER_PREFIX) or event.payload.get("after") in entry_ids
+            follows = not text.startswith(ANSWER_PREFIXES) or event.payload.get("after") in entry_ids
             if position is not None and position < event.position and follows:
                 entry_ids.add(entry_id)
                 yield event
@@ -139,7 +139,7 @@ def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Se
 def _lines_with_text(event: Event) -> Iterator[tuple[str, str]]:
     """The ids and texts of the lines that an event holds."""
     if event.type == EXCHANGE_RECORDED:
-        yield from zip(exchange_ids(event), exchange_lines(event) or (), strict=False)
+        yield from zip(exchange_ids(event), own_lines_of(event) or (), strict=False)
         yield from ((entry.entry_id, entry.text) for entry in preference_entries_of(event))
     entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
     if event.type in MANUAL_TYPES and isinstance(entry_id, str) and isinstance(text, str):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from sync.document.markdown.language import WORDS, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, Cell, Section, Snapshot
 from sync.document.markdown.parse import parse_text
 from sync.document.markdown.positions import (
@@ -22,7 +23,7 @@ from sync.document.markdown.positions import (
     own_lines_end,
 )
 from sync.document.markdown.reparse import reparse, reparse_changed_part
-from sync.document.markdown.template import RECORDS, SECTIONS, SEPARATOR, TITLE
+from sync.document.markdown.template import RECORDS, SECTIONS, SEPARATOR, heading_title, language_of
 from sync.document.markdown.version_labels import day_label, parse_day
 
 _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
@@ -31,12 +32,19 @@ _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
 class BlockEditor:
     """Read `cells` directly; change them through the methods."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, language: Language = ZH) -> None:
+        """`language`: of new headings in a document that has none of the template."""
         self._original = snapshot
+        self._default_language = language
         self._newline = snapshot.document.newline
         self.cells = CellList(snapshot)
 
     # --- reading -------------------------------------------------------------------------------------------
+
+    @property
+    def language(self) -> Language:
+        """The language of new headings."""
+        return language_of(self._original.document) or self._default_language
 
     def index_of(self, entry_id: str) -> int | None:
         ids = [cell.entry_id for cell in self.cells]
@@ -143,18 +151,18 @@ class BlockEditor:
     # --- inside --------------------------------------------------------------------------------------------
 
     def _insert_heading(self, section: Section, level: int, at: int) -> int:
-        raw = f"{'#' * level} {section[-1]}".rstrip() + self._newline
-        end = self.insert(
-            at, [Cell(Block(BlockKind.HEADING, raw, section, level, section[-1]))], blank_before=True, blank_after=True
-        )
-        return end - 1
+        title = heading_title(section, self.language)
+        raw = f"{'#' * level} {title}".rstrip() + self._newline
+        cell = Cell(Block(BlockKind.HEADING, raw, section, level, title))
+        return self.insert(at, [cell], blank_before=True, blank_after=True) - 1
 
     def _insert_top_section(self, section: Section) -> int:
         """Insert a top-level section before the next template section that exists, else at the end."""
         title = section[0]
         if all(cell.kind is BlockKind.BLANK for cell in self.cells):
-            raw = f"# {TITLE}{self._newline}"
-            self.cells.splice(0, 0, [Cell(Block(BlockKind.HEADING, raw, (), 1, TITLE))])
+            title = WORDS[self.language].title
+            raw = f"# {title}{self._newline}"
+            self.cells.splice(0, 0, [Cell(Block(BlockKind.HEADING, raw, (), 1, title))])
         divided = self.cells.find(BlockKind.SEPARATOR) is not None
         later = SECTIONS[SECTIONS.index(title) + 1 :] if title in SECTIONS else ()
         for name in later:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from sync.document.markdown.block_editor import BlockEditor
+from sync.document.markdown.language import WORDS, ZH, Language
 from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot, normalised_text
 from sync.document.markdown.one_line import one_line
 from sync.document.markdown.parse import parse_text
@@ -20,18 +21,30 @@ from sync.document.markdown.positions import (
     footer_position,
     own_lines_end,
 )
-from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS, footer_line
+from sync.document.markdown.template import QUESTION_PREFIXES, RECORDS, footer_language, footer_line
 from sync.document.markdown.version_labels import parse_day
 
 
 @dataclass(frozen=True, slots=True)
 class NewExchange:
-    """One exchange to insert: the ids of its two lines, its day (``2026/1/8``) and the two summaries."""
+    """One exchange to insert: the ids of its two lines, its day (``2026/1/8``), the summaries and their language."""
 
     ids: tuple[str, str]
     day: str
     question: str
     answer: str
+    language: Language = ZH
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """The two lines of the document."""
+        return exchange_lines(self.question, self.answer, self.language)
+
+
+def exchange_lines(question: str, answer: str, language: Language) -> tuple[str, str]:
+    """The two lines of an exchange, from its summaries."""
+    words = WORDS[language]
+    return (words.question_prefix + one_line(question)).rstrip(), (words.answer_prefix + one_line(answer)).rstrip()
 
 
 def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Snapshot:
@@ -39,7 +52,8 @@ def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Sn
 
     Summaries are put on one line, not shortened.
     """
-    draft = BlockEditor(snapshot)
+    exchanges = list(exchanges)
+    draft = BlockEditor(snapshot, exchanges[0].language if exchanges else ZH)
     for day, of_day in groupby(exchanges, key=lambda exchange: exchange.day):
         _insert_into_day(draft, day, of_day)
     return draft.to_snapshot()
@@ -53,10 +67,9 @@ def _insert_into_day(editor: BlockEditor, day: str, exchanges: Iterable[NewExcha
     section = editor.cells[heading].block.section
     at = own_lines_end(editor.cells, heading)
     for exchange in exchanges:
-        texts = (QUESTION_PREFIX + one_line(exchange.question), ANSWER_PREFIX + one_line(exchange.answer))
         cells = [
-            editor.new_cell(text.rstrip(), section=section, entry_id=name)
-            for name, text in zip(exchange.ids, texts, strict=True)
+            editor.new_cell(text, section=section, entry_id=name)
+            for name, text in zip(exchange.ids, exchange.lines, strict=True)
         ]
         at = editor.insert(at, cells, blank_before=at > heading + 1, blank_after=True)
 
@@ -75,8 +88,8 @@ def place_entry(editor: BlockEditor, entry: Entry, after: str | None) -> None:
     """Like `insert_entry`, on an editor that collects several changes."""
     at, section = _insertion_point(editor, entry.section, after)
     text = as_single_entry(entry.text)
-    opens = text.startswith(QUESTION_PREFIX) and editor.is_entry(at - 1)
-    closes = not editor.is_entry(at) or editor.cells[at].block.text.startswith(QUESTION_PREFIX)
+    opens = text.startswith(QUESTION_PREFIXES) and editor.is_entry(at - 1)
+    closes = not editor.is_entry(at) or editor.cells[at].block.text.startswith(QUESTION_PREFIXES)
     cell = editor.new_cell(text, section=section, entry_id=entry.entry_id)
     editor.insert(at, [cell], blank_before=opens, blank_after=closes)
 
@@ -105,13 +118,14 @@ def remove_entries(snapshot: Snapshot, entry_ids: Collection[str]) -> Snapshot:
 
 
 def set_footer(snapshot: Snapshot, label: str) -> Snapshot:
-    """Set the label in the 最后更新 line; append the line if it is missing."""
+    """Set the label in the footer, which keeps its language; append the footer if it is missing."""
     draft = BlockEditor(snapshot)
-    text = footer_line(one_line(label))
     footer = footer_position(draft.cells)
     if footer < len(draft.cells):
-        draft.set_text(footer, text)
+        language = footer_language(draft.cells[footer].block.raw)
+        draft.set_text(footer, footer_line(one_line(label), language))
         return draft.to_snapshot()
+    text = footer_line(one_line(label), draft.language)
     end = len(draft.cells)
     while end > 0 and draft.cells[end - 1].kind is BlockKind.BLANK:
         end -= 1

@@ -96,10 +96,24 @@ def environment_locale(environment: Mapping[str, str] = os.environ) -> str | Non
 
 @dataclass(slots=True)
 class LanguageChoice:
-    """The language of what the program writes. `locale`: the app's, else that of the environment."""
+    """The language of what the program writes. `locale`: the app's, else that of the environment.
+
+    `version`: the number of the newest version of the document that was noted, 0 if none was.
+    """
 
     setting: LanguageSetting = "auto"
     locale: str | None = None
+    version: int = 0
+    _noted: Language | None = None
+
+    @property
+    def current(self) -> Language:
+        """The language for the document that was noted last."""
+        return self.of(self._noted)
+
+    def note(self, version: int, language: Language | None) -> None:
+        """Note the language of a version of the document."""
+        self.version, self._noted = version, language
 
     def of(self, document_language: Language | None) -> Language:
         """The language for a document whose own language is this; None if there is no document yet."""

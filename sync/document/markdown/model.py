@@ -37,7 +37,8 @@ class Block:
     """A piece of the file. The `raw` texts of all blocks, line endings included, make up the file.
 
     `section`: the titles of the headings above it, outermost first, without the document's title; a heading's own title
-    is included. `level`: 1–6 for a heading, else 0. `title`: the text of a heading or the label of a footer.
+    is included, and English titles of the template have become Chinese ones. `level`: 1–6 for a heading, else 0.
+    `title`: the text of a heading as it is written, or the label of a footer.
     """
 
     kind: BlockKind

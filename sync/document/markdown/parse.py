@@ -23,14 +23,15 @@ from sync.document.markdown.model import (
     preset_cached,
     shape_of,
 )
+from sync.document.markdown.template import canonical_title
 from sync.errors import DocumentUntouchable
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that fits into a prompt has a thousandth of this
 MAX_FRONT_MATTER_LINES: Final = 200  # more than any real one; bounds the search for its end
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z", re.DOTALL)
-_PLACEHOLDER: Final = re.compile(r"\s*[-*+]\s*[（(]\s*待补充\s*[)）]\s*\Z")
-_FOOTER: Final = re.compile(r"\s*\*\*\s*最后更新\s*(?:\*\*\s*[：:]|[：:]\s*\*\*)(.*)\Z", re.DOTALL)
+_PLACEHOLDER: Final = re.compile(r"\s*[-*+]\s*[（(]\s*(?:待补充|to be added)\s*[)）]\s*\Z")
+_FOOTER: Final = re.compile(r"\s*\*\*\s*(?:最后更新|Last updated)\s*(?:\*\*\s*[：:]|[：:]\s*\*\*)(.*)\Z", re.DOTALL)
 _FENCE: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})", re.DOTALL)
 _FENCE_END: Final = re.compile(r"\s*(`{3,}|~{3,})\s*\Z")
 _YAML_KEY: Final = re.compile(r"[^\W\d][\w .-]*:(?:\s|\Z)")
@@ -124,7 +125,7 @@ def _encoding_and_bom(document: MemoryDocument) -> tuple[Encoding, bool]:
 
 
 def assign_sections(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """The blocks with their sections. The first heading of level 1 is the document's title."""
+    """The blocks with their canonical sections. The first heading of level 1 is the document's title."""
     placed: list[Block] = []
     path: list[tuple[int, str]] = []
     section: Section = ()
@@ -135,7 +136,7 @@ def assign_sections(blocks: Iterable[Block]) -> tuple[Block, ...]:
             if block.level == 1 and not titled:
                 titled = True
             else:
-                path.append((block.level, block.title))
+                path.append((block.level, canonical_title(path[-1][1] if path else "", block.title)))
             section = tuple(title for _, title in path)
         moved = block.section != section
         placed.append(Block(block.kind, block.raw, section, block.level, block.title) if moved else block)

@@ -24,7 +24,7 @@ MAX_COMPARISONS: Final = 50_000  # a file rewritten from end to end is compared 
 MAX_SEQUENCE_PAIRS: Final = 200_000  # equal pairs to align; with more, lines are paired by occurrence
 MAX_FEATURE_LENGTH: Final = 4_000  # characters of a line that are compared
 
-_PREFIX: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*(?:(?:用户问|AI 答)\s*[：:])?\s*")
+_PREFIX: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*(?:(?:用户问|AI 答|User asked|AI answered)\s*[：:])?\s*")
 
 LocatedLine = tuple[Section, str]  # section and text of a line
 _Key = Callable[[LocatedLine], Hashable]

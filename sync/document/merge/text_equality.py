@@ -21,7 +21,7 @@ _COURTESY: Final = re.compile(
     r"请问|请|麻烦|帮我|给我|一下|你好|您好|吗|呢|吧|啊|呀|哦|嘛|哈|的|了|您|\b(?:please|can you|could you"
     r"|would you|the|a|an|hi|hello)\b"
 )
-_LABEL: Final = re.compile(r"\A[-*+] (?:用户问：|AI 答：)?")
+_LABEL: Final = re.compile(r"\A[-*+] (?:用户问：|AI 答：|User asked: ?|AI answered: ?)?")
 
 
 def have_same_words(one: str, other: str) -> bool:

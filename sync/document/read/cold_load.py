@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sync.clock import Clock
 from sync.document.capture.exchange_events import apply_exchanges
+from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -56,10 +57,10 @@ _IS_EMPTY: Final = "select not exists(select 1 from written) and not exists(sele
 _CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
 
 
-def empty_result(clock: Clock, max_chars: int | None) -> LoadResult:
+def empty_result(clock: Clock, max_chars: int | None, language: LanguageChoice) -> LoadResult:
     """The answer of a memory in which nothing was ever recorded."""
-    template = Snapshot(parse(empty_document(time_label(clock.now()))))
-    return LoadResult.of(template, {}, (), max_chars, source="template", updated_at=None)
+    template = Snapshot(parse(empty_document(time_label(clock.now()), language.of(None))))
+    return LoadResult.of(template, {}, (), max_chars, language=language, source="template", updated_at=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,11 @@ class FirstStartLoad:
 
     memory_file: Path
     clock: Clock
+    language: LanguageChoice = field(default_factory=LanguageChoice)
 
     def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
         del scope
-        return None if os.path.lexists(self.memory_file) else empty_result(self.clock, max_chars)
+        return None if os.path.lexists(self.memory_file) else empty_result(self.clock, max_chars, self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class ColdLoad:
     has_cloud: bool
     vault: DatabaseEncryption = field(default_factory=DatabaseEncryption)
     earlier_ids: tuple[str, ...] = ()
+    language: LanguageChoice = field(default_factory=LanguageChoice)
     clock: Clock | None = None  # None: a first document may come from elsewhere (a cloud, the app's cache)
 
     def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
@@ -106,7 +109,11 @@ class ColdLoad:
         row = connection.execute(_NEWEST).fetchone()
         disk = read_once(self.memory_file)
         if row is None and disk is None and self.clock is not None:
-            return empty_result(self.clock, max_chars) if connection.execute(_IS_EMPTY).fetchone()[0] else None
+            return (
+                empty_result(self.clock, max_chars, self.language)
+                if connection.execute(_IS_EMPTY).fetchone()[0]
+                else None
+            )
         if row is None or (disk is not None and disk.sha256 != row["sha256"]):
             return None
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE_RECORDED))]
@@ -114,7 +121,9 @@ class ColdLoad:
         others = self._other_digests(connection) if scope == "user" and self.includes_other_devices else ()
         updated_at = pending[-1].ts if pending else row["created_at"]
         labels = self._author_labels(connection, snapshot)
-        loaded = LoadResult.of(snapshot, labels, others, max_chars, source="local", updated_at=updated_at)
+        loaded = LoadResult.of(
+            snapshot, labels, others, max_chars, language=self.language, source="local", updated_at=updated_at
+        )
         if not self.has_cloud:
             return loaded
         unsent, cursor = (connection.execute(query).fetchone()[0] for query in (_UNSENT_COUNT, _CURSOR))

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import lines_of
 from sync.document.markdown.one_line import one_line, summarize
 from sync.document.markdown.version_labels import day_label
 from sync.log.model import Origin
 
-HEADING: Final = "## 其他设备的记忆（只读）"
+HEADINGS: Final = {ZH: "## 其他设备的记忆（只读）", EN: "## Memory of other devices (read-only)"}
 DEVICES_LIMIT: Final = 5  # devices in use; older ones are found by search
 LINES_LIMIT: Final = 20  # about ten exchanges of a device: the span that a conversation refers back to
 CONVERSATION_LINES: Final = 10  # of them are for conversations, however many preferences a device has
@@ -72,12 +73,16 @@ def active_devices(devices: Iterable[DeviceDigest]) -> tuple[DeviceDigest, ...]:
     return tuple(speaking[:DEVICES_LIMIT])
 
 
-def render_digest(devices: Sequence[DeviceDigest]) -> str:
+def render_digest(devices: Sequence[DeviceDigest], language: Language = ZH) -> str:
     """Every line with the name of its device and its day; empty if there are no lines."""
     labels = _labels(devices)
     label_of = {id(line): labels[device.device_id] for device in devices for line in device.lines}
     lines = sort_by_weight(line for device in devices for line in device.lines)
-    return "\n".join((HEADING, "", *(_line(line, label_of[id(line)]) for line in lines))) + "\n" if lines else ""
+    return (
+        "\n".join((HEADINGS[language], "", *(_line(line, label_of[id(line)]) for line in lines))) + "\n"
+        if lines
+        else ""
+    )
 
 
 def _labels(devices: Sequence[DeviceDigest]) -> dict[str, str]:

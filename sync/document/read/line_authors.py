@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from sync.document.capture.exchange_events import preference_entries_of
+from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import BlockKind, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.template import PREFERENCES
@@ -116,20 +117,23 @@ def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
     ]
 
 
-def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str]) -> str:
-    """The text of a document in which each of these lines begins with 【来自 …】, after its bullet."""
+def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str], language: Language = ZH) -> str:
+    """The text of a document in which each of these lines begins with 【来自 …】 or 【from …】, after its bullet."""
     if not labels:
         return snapshot.document.text
     ids = iter(snapshot.ids)
     parts = []
     for block in snapshot.document.blocks:
         label = labels.get(next(ids)) if block.kind is BlockKind.ENTRY else None
-        parts.append(block.raw if label is None else _insert_label(block.raw, label))
+        parts.append(block.raw if label is None else _insert_label(block.raw, label, language))
     return "".join(parts)
 
 
-def _insert_label(raw: str, label: str) -> str:
+def _insert_label(raw: str, label: str, language: Language) -> str:
+    if language is EN:
+        label = "a tool" if label == TOOL_LABEL else label
+    preposition = "from" if language is EN else "来自"
     body = raw.lstrip(" \t")
     indent = raw[: len(raw) - len(body)]
     bullet = body[:2] if body[:2] in {"- ", "* ", "+ "} else ""
-    return f"{indent}{bullet}【来自 {label}】{body[len(bullet) :]}"
+    return f"{indent}{bullet}【{preposition} {label}】{body[len(bullet) :]}"

@@ -7,13 +7,14 @@ and the other devices follow. `load` returns the newest known state, whether or 
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Final
 
 from sync.clock import Clock
-from sync.cloud.status import CloudState
+from sync.cloud.replication.replicator import CloudState, Replicator
 from sync.db.engine import Transaction
 from sync.document import store
+from sync.document.capture.capture_policy import CapturePolicy
 from sync.document.capture.exchange_events import (
     ExchangeInput,
     RedactedExchange,
@@ -21,7 +22,9 @@ from sync.document.capture.exchange_events import (
     repeated_exchange_id,
 )
 from sync.document.erasure import erasure
+from sync.document.markdown.language import Language
 from sync.document.markdown.model import Snapshot
+from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest
 from sync.document.read.line_authors import LineAuthors
 from sync.document.read.other_devices import (
@@ -45,10 +48,6 @@ from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
 
-if TYPE_CHECKING:
-    from sync.cloud.replication.replicator import Replicator
-    from sync.document.capture.capture_policy import CapturePolicy
-
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
 FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
@@ -62,7 +61,7 @@ class MemoryService:
         self,
         events: EventLog,
         document: MemoryFile,
-        replicator: "Replicator | None",
+        replicator: Replicator | None,
         redactor: Redactor,
         *,
         clock: Clock,
@@ -77,20 +76,14 @@ class MemoryService:
         self._raw_redactor = redactor if not shared and not redactor.enabled else None
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
-        self._record_settings = settings.record
+        self._capture_policy = CapturePolicy(events, settings.record)
+        self._extracts_facts = settings.record.preferences
         self._shared = shared
         self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
         self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
-
-    @cached_property
-    def _capture_policy(self) -> "CapturePolicy":
-        """Loaded at the first update: most commands only read."""
-        from sync.document.capture.capture_policy import CapturePolicy  # noqa: PLC0415
-
-        return CapturePolicy(self._log, self._record_settings)
 
     async def load(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> LoadResult:
         """The newest known memory. Asks the cloud for at most `wait_ms` milliseconds; 0 does not ask.
@@ -100,7 +93,7 @@ class MemoryService:
         answered = await self._refresh_from_cloud(wait_ms / 1000)
         stale = self._is_stale(cloud_asked=wait_ms > 0, cloud_answered=answered)
         token = self._log.database.change_token()
-        key = (token, answered, stale, scope, max_chars)
+        key = (token, answered, stale, scope, max_chars, self._document.language.locale)
         if self._cached is not None and key == self._cache_key:
             return self._cached
         is_cacheable = self._log.database.is_token_readable(token)
@@ -120,6 +113,7 @@ class MemoryService:
             await self._author_labels(view.snapshot),
             others,
             max_chars,
+            language=self._document.language,
             source=source if view.exists or others else "template",
             updated_at=view.updated_at,
         )
@@ -131,7 +125,7 @@ class MemoryService:
 
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
-        redacted = RedactedExchange.of(exchange, self._redactor).with_empty_sides_marked()
+        redacted = RedactedExchange.of(exchange, self._redactor, await self._language()).with_empty_sides_marked()
         if redacted.is_blank:
             return UpdateResult(
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
@@ -158,11 +152,18 @@ class MemoryService:
 
     def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:
         """How the facts that the user states in this exchange are recorded behind its events."""
-        if not self._record_settings.preferences:
+        if not self._extracts_facts:
             return lambda _, drafts: drafts
         from sync.understanding.capture import fact_extractor  # noqa: PLC0415 - at its first use
 
         return fact_extractor(redacted.user_message, redacted.ai_response, self._redactor, self._clock)
+
+    async def _language(self) -> Language:
+        """The language of what is recorded now."""
+        choice = self._document.language
+        if not choice.version and (current := await self._document.versions.newest()) is not None:
+            choice.note(current.number, language_of(current.snapshot.document))
+        return choice.current
 
     def _unredacted_writer(
         self, exchange: ExchangeInput, redacted_exchange: RedactedExchange
@@ -170,7 +171,7 @@ class MemoryService:
         """How the unredacted text is kept for this device's document, if the user has turned redaction off."""
         if self._raw_redactor is None:
             return None
-        raw = RedactedExchange.of(exchange, self._raw_redactor).with_empty_sides_marked()
+        raw = RedactedExchange.of(exchange, self._raw_redactor, redacted_exchange.language).with_empty_sides_marked()
         redacted, original = (redacted_exchange.question, redacted_exchange.answer), (raw.question, raw.answer)
         return partial(store.save_unredacted, redacted=redacted, original=original)
 
@@ -180,12 +181,14 @@ class MemoryService:
         At most `max_chars` code points with its frame; empty if the frame alone is longer.
         """
         fence = self._clock.random_bytes(FENCE_BYTES).hex()
-        block = system_prompt((await self.load(wait_ms=wait_ms, scope=scope)).content, fence)
+        loaded = await self.load(wait_ms=wait_ms, scope=scope)
+        block = system_prompt(loaded.content, fence, loaded.language)
         if max_chars is None or len(block) <= max_chars:
             return block
-        limit = max_chars - len(system_prompt("", fence))
+        limit = max_chars - len(system_prompt("", fence, loaded.language))
         while limit > 0:
-            block = system_prompt((await self.load(wait_ms=0, scope=scope, max_chars=limit)).content, fence)
+            loaded = await self.load(wait_ms=0, scope=scope, max_chars=limit)
+            block = system_prompt(loaded.content, fence, loaded.language)
             if len(block) <= max_chars:
                 return block
             limit -= len(block) - max_chars  # neutralising has made it longer

@@ -11,6 +11,7 @@ from typing import Final
 from sync.document.capture.exchange_events import (
     exchange_ids,
     is_in_document,
+    lines_of_exchange,
     local_day_of,
     preference_entries_of,
     repeated_exchange_id,
@@ -147,7 +148,7 @@ def _entries_of(
         return []
     if event.type == EXCHANGE_RECORDED:
         question_id, answer_id = exchange_ids(event)
-        question, answer = f"用户问：{payload.get('question', '')}", f"AI 答：{payload.get('answer', '')}"
+        question, answer = (line.removeprefix("- ") for line in lines_of_exchange(event))
         weight = _weight(event)
         stated = [
             (noted.entry_id, noted.text, Origin.USER, PREFERENCE_WEIGHT) for noted in preference_entries_of(event)

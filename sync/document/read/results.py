@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from sync.document.markdown.language import ZH, Language, LanguageChoice
 from sync.document.markdown.model import Snapshot
+from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest, render_digest
 from sync.document.read.line_authors import with_author_labels
 from sync.document.read.prompt import Omission, compose
@@ -28,6 +30,7 @@ class LoadResult:
     updated_at: str | None
     devices: tuple[DeviceDigest, ...]
     omitted: tuple[Omission, ...]
+    language: Language = ZH
 
     @classmethod
     def of(
@@ -37,12 +40,14 @@ class LoadResult:
         devices: tuple[DeviceDigest, ...],
         max_chars: int | None,
         *,
+        language: LanguageChoice,
         source: LoadSource,
         updated_at: str | None,
     ) -> "LoadResult":
         """The answer from a document, the authors of its lines, and what other devices remember; without a cloud."""
-        document, digest = snapshot.document, render_digest(devices)
-        content, omitted = compose(with_author_labels(snapshot, author_labels), digest, max_chars)
+        document, spoken = snapshot.document, language.of(language_of(snapshot.document))
+        digest = render_digest(devices, spoken)
+        content, omitted = compose(with_author_labels(snapshot, author_labels, spoken), digest, max_chars, spoken)
         return cls(
             content=content,
             document=document.text,
@@ -55,6 +60,7 @@ class LoadResult:
             updated_at=updated_at,
             devices=devices,
             omitted=omitted,
+            language=spoken,
         )
 
 

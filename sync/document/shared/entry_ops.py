@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.document.capture.day_compaction import EARLIER_SECTION, compacted_entry_hashes
+from sync.document.capture.day_compaction import compacted_entry_hashes
 from sync.document.capture.exchange_events import (
     exchange_ids,
     is_in_document,
+    lines_of_exchange,
     local_day_of,
     preference_entries_of,
     repeated_exchange_id,
@@ -24,7 +25,7 @@ from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import one_line
 from sync.document.markdown.parse import strip_closing_hashes
 from sync.document.markdown.positions import DEEPEST_HEADING_LEVEL
-from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS
+from sync.document.markdown.template import EARLIER, RECORDS, canonical_section
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.log.envelope import bounded_hlc, is_clock_ahead
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, EXCHANGE_RECORDED
@@ -92,8 +93,9 @@ def event_order(event: Event) -> EventOrder:
 
 @lru_cache(maxsize=1024)  # every event names one of few sections
 def normalised_section(titles: tuple[str, ...]) -> Section:
-    """A section as the document can show it: one-line titles, days in our format, at most six heading levels."""
-    section = tuple(strip_closing_hashes(one_line(title)) for title in titles)[: DEEPEST_HEADING_LEVEL - 1]
+    """A section as the document can show it: canonical one-line titles, days in our format, at most six levels."""
+    shown = tuple(strip_closing_hashes(one_line(title)) for title in titles)[: DEEPEST_HEADING_LEVEL - 1]
+    section = canonical_section(shown)
     day = parse_day(section[1]) if len(section) > 1 and section[0] == RECORDS else None
     return section if day is None else (RECORDS, day_label(day), *section[2:])
 
@@ -118,10 +120,7 @@ def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     asked, answered = exchange_ids(event) if repeated is None else (f"{repeated}.q", f"{repeated}.a")
     kinds = (EXCHANGE_RECORDED, EXCHANGE_RECORDED) if repeated is None else (COUNT_REPEAT, ADD_ONCE)
     places = EntryPosition(order, section, at_end=True, blank_before=True), EntryPosition(order, section, after=asked)
-    summaries = (event.payload.get(side, "") for side in ("question", "answer"))
-    lines = zip((asked, answered), kinds, (QUESTION_PREFIX, ANSWER_PREFIX), summaries, places, strict=True)
-    for entry_id, kind, prefix, summary, place in lines:
-        text = (prefix + one_line(str(summary))).rstrip()
+    for entry_id, kind, text, place in zip((asked, answered), kinds, lines_of_exchange(event), places, strict=True):
         yield _op(event, order, entry_id, kind, text=text, position=place, shared=repeated is not None)
     for entry in preference_entries_of(event):
         place = EntryPosition(order, entry.section, at_end=True)
@@ -138,14 +137,14 @@ def ops_of_day_compaction(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     payload = parse_entry_payload(event)
     if is_clock_ahead(event):
         if payload is not None and payload.entry_id:
-            position = EntryPosition(order, EARLIER_SECTION)
+            position = EntryPosition(order, EARLIER)
             yield _op(event, order, payload.entry_id, ENTRY_MOVED, position=position, shared=True)
         return
     for entry_id, seen in compacted_entry_hashes(event).items():
         yield _op(event, order, entry_id, ENTRY_REMOVED, base_hash=seen, shared=True)
     if payload is not None and payload.entry_id and payload.text:
         kind = ENTRY_ADDED if payload.base is None else ENTRY_EDITED
-        place = EntryPosition(order, EARLIER_SECTION, at_end=kind == ENTRY_EDITED)
+        place = EntryPosition(order, EARLIER, at_end=kind == ENTRY_EDITED)
         text, base = as_single_entry(payload.text), payload.base
         base_hash = None if base is None else text_hash(base)
         named = {"text": text, "position": place, "base": base, "base_hash": base_hash}

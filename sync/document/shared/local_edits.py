@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from sync.document.capture.exchange_events import is_too_large_for_event
+from sync.document.capture.exchange_events import is_too_large_for_event, language_field
 from sync.document.markdown.entry_ids import text_hash
+from sync.document.markdown.language import ZH
 from sync.document.markdown.model import (
     BlockKind,
     EntryAdded,
@@ -22,12 +23,11 @@ from sync.document.markdown.model import (
     Section,
     Snapshot,
 )
-from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
+from sync.document.markdown.template import QUESTION_PREFIXES, RECORDS, TEMPLATE_SECTIONS, language_of
 from sync.document.markdown.version_labels import parse_day
 from sync.document.shared.entry_ops import normalised_section
 from sync.document.shared.entry_reducer import EntryState
 from sync.document.shared.reducer import SharedReducer
-from sync.document.shared.render import TEMPLATE_SECTIONS
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.model import MAX_EVENT_BYTES, EventDraft, Origin
 from sync.redaction import Redactor
@@ -44,8 +44,10 @@ def draft_edit_events(
     """
     drafts: list[EventDraft] = []
     layout = _EntryLayout(plan.merged)
+    language = language_field(language_of(plan.merged.document) or ZH)
     for operation in plan.operations:
         kind, value = _event_of_operation(operation, layout, reducer.entry(operation.entry_id), redactor)
+        value |= language
         if origin is not Origin.IMPORTED:
             value["shared"] = True
         payload = redactor.clean_payload(value)
@@ -59,7 +61,7 @@ def draft_edit_events(
     else:
         arranged = list(_new_heading_events(plan.observed, reducer, redactor))
     drafts += [
-        EventDraft(type=kind, payload=redactor.clean_payload({**value, "shared": True}), origin=origin)
+        EventDraft(type=kind, payload=redactor.clean_payload({**value, **language, "shared": True}), origin=origin)
         for kind, value in arranged
     ]
     return drafts
@@ -84,7 +86,7 @@ class _EntryLayout:
                 order = self.entry_order[block.section]
                 self.after[entry_id] = order[-1] if order else None
                 self.section_of[entry_id] = block.section
-                if order and (blank or block.text.startswith(QUESTION_PREFIX)):  # a question always has one
+                if order and (blank or block.text.startswith(QUESTION_PREFIXES)):  # a question always has one
                     self.blank_before.add(entry_id)
                 order.append(entry_id)
             blank = False

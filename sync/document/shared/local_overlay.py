@@ -13,7 +13,6 @@ from typing import Final
 
 from sync.document.capture.exchange_events import is_too_large_for_event
 from sync.document.markdown.model import Block, BlockKind, Encoding, Entry, MemoryDocument, Section, Snapshot
-from sync.document.markdown.template import TITLE
 from sync.document.shared.entry_ops import normalised_section
 from sync.document.shared.reducer import SharedReducer
 
@@ -27,7 +26,7 @@ class LocalForm:
     """The form of one device's file, independent of its lines."""
 
     front_matter: str = ""  # raw, line endings included
-    title: str = TITLE
+    title: str | None = None  # None: that of the template
     newline: str = "\n"
     encoding: Encoding = "utf-8"
     bom: bool = False
@@ -35,7 +34,7 @@ class LocalForm:
     @classmethod
     def of(cls, document: MemoryDocument) -> "LocalForm":
         front = next((block.raw for block in document.blocks if block.kind is BlockKind.FRONT_MATTER), "")
-        title = next((block.title for block in document.blocks if _is_title(block)), TITLE)
+        title = next((block.title for block in document.blocks if _is_title(block)), None)
         return cls(front, title, document.newline, document.encoding, document.bom)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED
+from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.version_labels import is_shared_label
 from sync.document.shared.local_edits import draft_edit_events
@@ -45,7 +46,8 @@ class SharedProjection:
 
     is_shared: Final = True
 
-    def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock) -> None:
+    def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock, language: LanguageChoice) -> None:
+        del language  # the log has it
         self._log = events
         self._redactor = redactor.for_egress()
         self._redact = lru_cache(maxsize=CACHED_REDACTIONS)(self._redactor.clean)

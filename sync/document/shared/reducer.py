@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sync.clock import EPOCH, parse_hlc
+from sync.document.markdown.language import ZH, Language, parse_language
 from sync.document.markdown.model import Section
 from sync.document.markdown.version_labels import shared_label
 from sync.document.shared.aliases import EntryAliases
@@ -36,6 +37,7 @@ class SharedReducer:
         self.first_mentions: dict[Section, EventOrder] = {}  # sections, with the first event that names each
         self._event_ids: set[str] = set()
         self._newest: tuple[EventOrder, Event] | None = None
+        self._oldest: tuple[EventOrder, Language] | None = None
         self._ops: defaultdict[str, list[EntryOp]] = defaultdict(list)
         self._headings: dict[Section, tuple[EventOrder, bool]] = {}
         self._aliases = EntryAliases()
@@ -56,6 +58,11 @@ class SharedReducer:
         return shared_label(_local_time(order[0], event.utc_offset), len(self._event_ids))
 
     @property
+    def language(self) -> Language:
+        """The language of the headings: that of the first event, so that it is the same on all devices."""
+        return self._oldest[1] if self._oldest else ZH
+
+    @property
     def newest_ts(self) -> str | None:
         return self._newest[1].ts if self._newest else None
 
@@ -67,6 +74,8 @@ class SharedReducer:
         order = event_order(event)
         if self._newest is None or order > self._newest[0]:
             self._newest = (order, event)
+        if self._oldest is None or order < self._oldest[0]:
+            self._oldest = (order, parse_language(event.payload.get("language")))
         self._apply(event, order)
 
     def canonical_id(self, entry_id: str) -> str:

@@ -9,44 +9,26 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
+from sync.document.markdown.language import WORDS
 from sync.document.markdown.model import Block, BlockKind, Entry, MemoryDocument, Section, Snapshot
 from sync.document.markdown.parse import assign_sections, parse_text
 from sync.document.markdown.reparse import reparse
 from sync.document.markdown.template import (
-    COMMON_COMMANDS,
-    COMMUNICATION_STYLE,
-    DAILY_TASKS,
-    OPERATIONS,
-    PLACEHOLDER,
-    PREFERENCES,
-    QUESTION_PREFIX,
+    PLACEHOLDER_SECTIONS,
+    QUESTION_PREFIXES,
     RECORDS,
     SEPARATOR,
-    TECHNICAL_PREFERENCES,
-    WORK_HABITS,
+    TEMPLATE_SECTIONS,
     footer_line,
+    heading_title,
 )
 from sync.document.markdown.version_labels import parse_day
 from sync.document.shared.entry_ops import EventOrder
 from sync.document.shared.local_overlay import LocalOverlay
 from sync.document.shared.reducer import SharedReducer
 
-TEMPLATE_SECTIONS: Final[tuple[Section, ...]] = (
-    (PREFERENCES,),
-    WORK_HABITS,
-    COMMUNICATION_STYLE,
-    TECHNICAL_PREFERENCES,
-    (RECORDS,),
-    (OPERATIONS,),
-    DAILY_TASKS,
-    COMMON_COMMANDS,
-)
 FENCE_MARKS: Final = ("```", "~~~")
 NO_ORDER: Final[EventOrder] = ("", "", "")
-PLACEHOLDER_SECTIONS: Final = frozenset(TEMPLATE_SECTIONS) - {
-    (PREFERENCES,),
-    (OPERATIONS,),
-}  # these show a placeholder while they are empty
 
 
 def render_shared(reducer: SharedReducer, overlay: LocalOverlay) -> Snapshot:
@@ -60,6 +42,7 @@ class _SharedRenderer:
     def __init__(self, reducer: SharedReducer, overlay: LocalOverlay) -> None:
         self._reducer = reducer
         self._overlay = overlay
+        self._words = WORDS[reducer.language]
         self._blocks: list[Block] = []
         self._ids: list[str] = []
         self._needs_blank_line = False  # before the next block
@@ -73,7 +56,8 @@ class _SharedRenderer:
         if form.front_matter:
             self._blocks.append(Block(BlockKind.FRONT_MATTER, form.front_matter))
             self._needs_blank_line = True
-        self._append_block(BlockKind.HEADING, f"# {form.title}", level=1, title=form.title)
+        title = form.title or self._words.title
+        self._append_block(BlockKind.HEADING, f"# {title}", level=1, title=title)
         self._needs_blank_line = True
         self._entries(())
         for number, section in enumerate(self._below[()]):
@@ -83,7 +67,7 @@ class _SharedRenderer:
         self._separator()
         self._needs_blank_line = True
         label = self._reducer.label or ""
-        self._append_block(BlockKind.FOOTER, footer_line(label), title=label)
+        self._append_block(BlockKind.FOOTER, footer_line(label, self._reducer.language), title=label)
 
     def snapshot(self) -> Snapshot:
         """What `parse` returns for the bytes. Lines are single entries, so only fences need parsing again."""
@@ -135,14 +119,14 @@ class _SharedRenderer:
     # --- writing ---------------------------------------------------------------------------------------------
 
     def _section(self, section: Section) -> None:
-        title = self._overlay.titles.get(section[-1], section[-1])
+        title = self._overlay.titles.get(section[-1]) or heading_title(section, self._reducer.language)
         level = len(section) + 1
         self._needs_blank_line = True
         self._append_block(BlockKind.HEADING, f"{'#' * level} {title}".rstrip(), level=level, title=title)
         self._needs_blank_line = level <= 2
         empty = not self._entries(section) and not self._below[section]
         if empty and section in PLACEHOLDER_SECTIONS:
-            self._append_block(BlockKind.PLACEHOLDER, PLACEHOLDER)
+            self._append_block(BlockKind.PLACEHOLDER, self._words.placeholder)
         for below in self._below[section]:
             self._section(below)
 
@@ -151,7 +135,7 @@ class _SharedRenderer:
         follows = False
         for entry, gap in self._lines(section):
             self._needs_blank_line = self._needs_blank_line or (
-                follows and (gap or entry.text.startswith(QUESTION_PREFIX))
+                follows and (gap or entry.text.startswith(QUESTION_PREFIXES))
             )
             self._append_block(BlockKind.ENTRY, entry.text)
             self._ids.append(entry.entry_id)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from sync.document.markdown.language import Language
 from sync.document.markdown.model import BlockKind, MemoryDocument, Section
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -81,9 +82,8 @@ async def park_unrecorded(
     """
     last, current = await leaving.versions.newest(), await arriving.versions.catch_up()
     if last is not None:
-        recorded_text = _text_of(parse(empty_document(""))) | (
-            _text_of(current.snapshot.document) if current else frozenset()
-        )
+        templates = frozenset().union(*(_text_of(parse(empty_document("", one))) for one in Language))
+        recorded_text = templates | (_text_of(current.snapshot.document) if current else frozenset())
         if not _text_of(last.snapshot.document) <= recorded_text:
             parked = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, last.snapshot.document.data)
             log.info("a document was parked, since its events do not say all of it: %s", parked.name)

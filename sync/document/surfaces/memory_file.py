@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock
+from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
@@ -58,13 +59,15 @@ class _WritePermission(Enum):
 class MemoryFileDeps:
     """Where else a document may be: the app's cache, which is written with `write_back`, and the other profiles.
 
-    `parked_folder`: the profile's own folder for its documents that turned up in the wrong place.
+    `parked_folder`: the profile's own folder for its documents that turned up in the wrong place. `locale`: of the
+    environment.
     """
 
     app_cache: Path | None = None
     write_back: bool = False
     other_profiles: OtherProfiles | None = None
     parked_folder: Path | None = None
+    locale: str | None = None
 
 
 class MemoryFile:
@@ -84,7 +87,10 @@ class MemoryFile:
         self.path = path
         self.notices: set[Notice] = set()
         deps = deps or MemoryFileDeps()
-        projection = (SharedProjection if options.sharing == "user" else OwnProjection)(events, redactor, clock=clock)
+        self.language = LanguageChoice(options.language, deps.locale)
+        projection = (SharedProjection if options.sharing == "user" else OwnProjection)(
+            events, redactor, clock=clock, language=self.language
+        )
         writer = VersionWriter(
             events,
             redactor,
@@ -92,6 +98,7 @@ class MemoryFile:
             keep_versions=options.keep_versions,
             projection=projection,
             parked_folder=deps.parked_folder,
+            language=self.language,
         )
         self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
         self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from sync.clock import Clock
+from sync.document.markdown.language import Language
 from sync.document.markdown.model import Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import footer_line
@@ -12,7 +13,7 @@ from sync.system.files import FileProbe
 
 MAX_WRITE_PAUSE: Final = 4.0  # seconds that a writer may pause between two pieces of the file
 MAX_WRITE_DURATION: Final = 60.0  # seconds after which a file without its end is read as it is
-FOOTER_MARK: Final = footer_line("").encode()
+FOOTER_MARKS: Final = tuple(footer_line("", language).strip().encode() for language in Language)
 FOOTER_SEARCH_BYTES: Final = 256  # bytes at the end that nearly always hold the footer: saves a parse
 
 
@@ -25,13 +26,17 @@ class WriteInProgress:
 
     def is_running(self, disk: FileProbe, current: Version | None) -> bool:
         """Whether the end of the file is missing and it was just written."""
-        if current is None or FOOTER_MARK in disk.data[-FOOTER_SEARCH_BYTES:] or not _lacks_footer(disk, current):
+        if current is None or _has_footer_mark(disk) or not _lacks_footer(disk, current):
             self._incomplete_since = None
             return False
         now = self._clock.monotonic()
         self._incomplete_since = now if self._incomplete_since is None else self._incomplete_since
         age = self._clock.now().timestamp() - disk.mtime_ns / 1e9
         return 0 <= age < MAX_WRITE_PAUSE and now - self._incomplete_since < MAX_WRITE_DURATION
+
+
+def _has_footer_mark(disk: FileProbe) -> bool:
+    return any(mark in disk.data[-FOOTER_SEARCH_BYTES:] for mark in FOOTER_MARKS)
 
 
 def _lacks_footer(disk: FileProbe, current: Version) -> bool:

@@ -5,7 +5,7 @@ from datetime import date
 from sync.clock import timestamp
 from sync.db.engine import Transaction
 from sync.document.capture.day_compaction import compact_days, find_compactable_days, imported_text_lookup
-from sync.document.capture.exchange_events import exchange_lines
+from sync.document.capture.exchange_events import own_lines_of
 from sync.document.versions.writer import VersionWriter
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -27,7 +27,7 @@ def compact_old_days(connection: Transaction, writer: VersionWriter, today: date
 
     def lines_of(event_id: str) -> tuple[str, str] | None:
         event = log_store.find_event(connection, event_id)
-        return None if event is None else exchange_lines(event)
+        return None if event is None else own_lines_of(event)
 
     today = min(today, bounded.astimezone(now.tzinfo).date())
     additions = log_store.read_by_types(connection, [ENTRY_ADDED], after=0)

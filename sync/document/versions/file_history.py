@@ -14,6 +14,7 @@ from sync.db.schema import VERSION_ON_DISK
 from sync.document import store
 from sync.document.erasure import erasure
 from sync.document.markdown.model import MemoryDocument, Version
+from sync.document.markdown.template import language_of
 from sync.document.merge.three_way import plan_merge
 from sync.document.versions.compaction import compact_old_days
 from sync.document.versions.erasure_step import apply_next_erasure
@@ -79,6 +80,8 @@ class FileHistory:
         """One cheap read, because most of the time there is nothing to do."""
         state = await self._log.database.read(self._read_state, keep_days)
         self.has_content = state.newest is not None
+        if state.newest is not None:
+            self._writer.language.note(state.newest.number, language_of(state.newest.snapshot.document))
         return state
 
     def _read_state(self, connection: Transaction, keep_days: int = -1) -> FileState:

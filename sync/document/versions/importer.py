@@ -60,7 +60,11 @@ class DocumentImporter:
     ) -> DocumentImportResult:
         current = store.newest(connection, store.FILE)
         change = self._writer.projection.pending_change(connection, current)
-        snapshot = snapshot_or_template(current, self._writer.clock) if change is None else change.snapshot
+        snapshot = (
+            snapshot_or_template(current, self._writer.clock, self._writer.language)
+            if change is None
+            else change.snapshot
+        )
         present = {(normalised_section(entry.section), entry.text) for entry in snapshot.entries}
         drafts = {entry: self._draft(entry, label) for entry in entries if _line_of(entry) not in present}
         ids = [draft.event_id for draft in drafts.values() if draft is not None and draft.event_id is not None]
@@ -88,7 +92,7 @@ class DocumentImporter:
             self._writer.redactor,
             device_id=SOURCE,
             store_messages=False,
-            redacted=RedactedExchange(pair.question, pair.answer, pair.question, pair.answer),
+            redacted=RedactedExchange(pair.question, pair.answer, pair.question, pair.answer, pair.language),
             policy_fields={"source": SOURCE},
         )
         return draft

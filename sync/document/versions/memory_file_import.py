@@ -1,6 +1,6 @@
 """Split a memory file from another installation into exchanges and single lines. Pure.
 
-A 用户问 line with the AI 答 line after it, under a day, is an exchange; every other line is a line. Each gets an id
+A question with the answer after it, under a day, is an exchange; every other line is a line. Each gets an id
 from its text and place, so a repeated import brings only what is new, on any device, and nothing that was removed here
 since. Exchanges are dated to noon of their day, other lines to the time in the footer.
 """
@@ -13,16 +13,18 @@ from datetime import date
 from hashlib import sha256
 from typing import Final
 
+from sync.document.markdown.edits import exchange_lines
 from sync.document.markdown.entry_ids import entry_id_from_hex
+from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import EntryAdded, MemoryDocument, Section
-from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS, SECTIONS
+from sync.document.markdown.template import RECORDS, SECTIONS
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.document.shared.entry_ops import normalised_section
 
 SOURCE: Final = "memory_file"
 AT_END: Final = ""  # the end of the section
-_QUESTION: Final = re.compile(r"\s*[-*+]\s*用户问\s*[：:]\s*(.*)", re.DOTALL)
-_ANSWER: Final = re.compile(r"\s*[-*+]\s*AI\s*答\s*[：:]\s*(.*)", re.DOTALL)
+_QUESTION: Final = re.compile(r"\s*[-*+]\s*(?:用户问|(User asked))\s*[：:]\s*(.*)", re.DOTALL)
+_ANSWER: Final = re.compile(r"\s*[-*+]\s*AI\s*(?:答|(answered))\s*[：:]\s*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class ImportedExchange:
     question: str
     answer: str
     earlier_copies: int = 0
+    language: Language = ZH
 
     @property
     def key(self) -> str:
@@ -41,8 +44,8 @@ class ImportedExchange:
     @property
     def line(self) -> tuple[Section, str]:
         """The section and text that its first line has in our documents."""
-        text = QUESTION_PREFIX + self.question if self.question else ANSWER_PREFIX + self.answer
-        return (RECORDS, day_label(self.day)), text.rstrip()
+        asked, answered = exchange_lines(self.question, self.answer, self.language)
+        return (RECORDS, day_label(self.day)), asked if self.question else answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,10 @@ def _parse_entries(document: MemoryDocument) -> Iterator[ImportedEntry]:
             yield question_only
             question_only = None
         if day is not None and question is not None:
-            question_only = ImportedExchange(day, question[1].strip(), "")
+            question_only = ImportedExchange(day, question[2].strip(), "", language=EN if question[1] else ZH)
         elif day is not None and answer is not None:
-            yield ImportedExchange(day, question_only.question if question_only else "", answer[1].strip())
+            asked, language = question_only.question if question_only else "", EN if answer[1] else ZH
+            yield ImportedExchange(day, asked, answer[2].strip(), language=language)
             question_only = None
         else:
             yield ImportedLine(normalised_section(entry.section), entry.text)

@@ -11,9 +11,10 @@ from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
 from sync.document.capture.exchange_events import apply_exchanges, draft_operation_events, repeated_exchange_id
+from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.parse import parse
-from sync.document.markdown.template import empty_document
+from sync.document.markdown.template import empty_document, language_of
 from sync.document.markdown.version_labels import time_label
 from sync.document.shared.own_history import OwnHistory
 from sync.document.shared.projection import SharedChange
@@ -70,8 +71,8 @@ class OwnProjection:
 
     is_shared: Final = False
 
-    def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock) -> None:
-        self._log, self._clock = events, clock
+    def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock, language: LanguageChoice) -> None:
+        self._log, self._clock, self._language = events, clock, language
         self._redactor = redactor.for_egress()
         self.history = OwnHistory(events, clock)
 
@@ -91,14 +92,14 @@ class OwnProjection:
         exchanges = store.unredacted(connection, [event for event in pending if event.type == EXCHANGE_RECORDED])
         edits = [event for event in pending if event.type != EXCHANGE_RECORDED]
         local, recovery_ms = (
-            snapshot_or_template(current, self._clock),
+            snapshot_or_template(current, self._clock, self._language),
             log_store.watermark(connection, RECOVERY_STARTED),
         )
         if not edits and not recovery_ms:
             return SharedChange(apply_exchanges(local, exchanges), pending[-1].ts, pending[-1].position)
         with self.history.caught_up(connection) as reducer:
             if recovery_ms:
-                from_template = apply_exchanges(snapshot_or_template(None, self._clock), exchanges)
+                from_template = apply_exchanges(snapshot_or_template(None, self._clock, self._language), exchanges)
                 logged = restore_own_edits(from_template, edits, reducer, self._redactor.clean)
                 local = adopt_logged_ids(local, logged, reducer, self._redactor.clean)
                 exchanges = [  # the lines of earlier repeats have been adopted, with their counts
@@ -121,7 +122,8 @@ class OwnProjection:
         base: Version | None,  # noqa: ARG002 - the protocol's
         origin: Origin,
     ) -> list[EventDraft]:
-        drafts, _ = draft_operation_events(plan.operations, self._redactor, origin)
+        language = self._language.of(language_of(plan.merged.document))
+        drafts, _ = draft_operation_events(plan.operations, self._redactor, origin, language)
         return drafts
 
     def _pending_events(self, connection: Transaction) -> list[Event]:
@@ -129,5 +131,7 @@ class OwnProjection:
         return log_store.read_by_device(connection, self._log.device_id, after=offset, types=DOCUMENT_EVENT_TYPES)
 
 
-def snapshot_or_template(current: Version | None, clock: Clock) -> Snapshot:
-    return current.snapshot if current else Snapshot(parse(empty_document(time_label(clock.now()))))
+def snapshot_or_template(current: Version | None, clock: Clock, language: LanguageChoice) -> Snapshot:
+    if current is not None:
+        return current.snapshot
+    return Snapshot(parse(empty_document(time_label(clock.now()), language.of(None))))

@@ -248,7 +248,7 @@ def _append_applied(
 ) -> None:
     """Append a version of the document with the operations of another surface, if there are any."""
     if planned.operations:
-        applied = _apply_operations(snapshot_or_template(current, writer.clock), planned.operations)
+        applied = _apply_operations(snapshot_or_template(current, writer.clock, writer.language), planned.operations)
         writer.append_version(connection, writer.with_footer(connection, applied, current), cause)
 
 

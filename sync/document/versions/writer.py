@@ -18,6 +18,7 @@ from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.erasure import erasure
 from sync.document.markdown.edits import set_footer
 from sync.document.markdown.entry_ids import entry_id_from_hex
+from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.version_labels import later_label, next_label
 from sync.document.merge.three_way import choose_base, plan_merge
@@ -98,8 +99,10 @@ class VersionWriter:
         keep_versions: int,
         projection: DocumentProjection,
         parked_folder: Path | None = None,
+        language: LanguageChoice | None = None,
     ) -> None:
         """`parked_folder`: the profile's folder for documents that turned up in the wrong place."""
+        self.language = language or LanguageChoice()
         self.log, self.clock, self.keep_versions, self.projection = events, clock, keep_versions, projection
         self.redactor, self.parked_folder = redactor.for_egress(), parked_folder
         self.erased_lines = ErasedLines(self.redactor.clean, clock)
@@ -156,7 +159,7 @@ class VersionWriter:
             unnamed = tuple(f"line {number}" for number in range(len(unread_file.entries)))
             current = Version.of(0, Snapshot(unread_file, unnamed))
         change = self.projection.pending_change(connection, current)
-        snapshot = snapshot_or_template(current, self.clock) if change is None else change.snapshot
+        snapshot = snapshot_or_template(current, self.clock, self.language) if change is None else change.snapshot
         for pending in erasure.all_pending(connection, self.log.device_id):
             snapshot = pending.apply_to(snapshot)
         updated = store.newest_created_at(connection, store.FILE) if change is None else change.ts

@@ -63,7 +63,8 @@ SENSITIVE: Final = "sensitive"
 MINUTE_MS: Final = 60_000
 DEFAULT_IMPORTANCE: Final = 0.5
 
-_LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ \t]*|AI[ \t]*答[:：][ \t]*)?")
+_SPEAKER: Final = r"(?:用户问[:：]|AI[ \t]*答[:：]|User asked:|AI answered:)[ \t]*"
+_LINE_PREFIX: Final = re.compile(rf"^(?:[ \t]*[-*+>]+[ \t]+)*(?:{_SPEAKER})?")
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"

@@ -395,6 +395,7 @@ class TestOddFiles:
             "### 工作习惯",
             "### 沟通风格",
             "### 技术偏好",
+            "### 个人情况",
             "## 重要对话记录",
             next(line for line in text.splitlines() if line.startswith("### 20")),
             "## 常用操作",

@@ -29,7 +29,7 @@ def open_listening_device(home: Home, user: User) -> Sidecar:
     """A device that has joined its channel and has stopped polling."""
     sidecar = Sidecar(home)
     sidecar.log_in(user.email, user.password)
-    sidecar.update("你好")  # with nothing to show, a load's source is the template
+    sidecar.update("今天的安排")  # with nothing to show, a load's source is the template
     wait_until_synced(sidecar)
     wait_until_joined(sidecar)
     wait_for_fresh_load(sidecar)
@@ -91,7 +91,7 @@ def test_without_realtime_nothing_pokes_and_a_load_asks(home_a: Home, home_b: Ho
             return word if (quiet["source"], word in quiet["digest"]) == ("local", False) else ""
 
         b.log_in(user.email, user.password)
-        b.update("你好")
+        b.update("今天的安排")
         assert wait_until_synced(b)["cloud"]["realtime"] == "off"
         word = wait_until(unheard)
         b.call_until("memory/load", lambda told: word in told["digest"], waitMs=5000)

@@ -57,7 +57,7 @@ def _measure_point(folder: Path, cloud: Cloud, count: int) -> GrowthPoint:
     online, offline = home_of(folder, cloud, **ASKED_ONLY), Home(folder)
     with TimedSidecar(online) as sidecar:
         sidecar.log_in(user.email, user.password)
-        sidecar.update("你好", "好的")
+        sidecar.update("今天的安排", "好的")
         sidecar.call("sync/now")
         head = sidecar.call("sync/status")["cloud"]["head"]
     write_history(cloud, user.user_id, count, ids=IDS)

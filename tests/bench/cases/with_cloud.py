@@ -75,7 +75,7 @@ def idle(folder: Path, cloud: Cloud) -> Iterator[Measurement]:
     user = new_user(cloud)
     with TimedSidecar(home_of(folder / "idle-cloud", cloud)) as sidecar:
         sidecar.log_in(user.email, user.password)
-        sidecar.update("你好", "好的")
+        sidecar.update("今天的安排", "好的")
         sidecar.call("sync/now")
         yield from one_device.at_rest(sidecar, "with cloud", most_mb=90)
 

@@ -19,6 +19,7 @@ from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES
 from sync.archive.item_import import ImportItem
 from sync.archive.model import ArchiveImportResult
 from sync.archive.service import ArchiveService
+from sync.document.markdown.language import LanguageChoice
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.own_projection import OwnProjection
 from sync.document.versions.writer import VersionWriter
@@ -51,7 +52,7 @@ def check_progress(done: int, total: int) -> None:
 
 
 def archive(device: Device) -> ArchiveService:
-    projection = OwnProjection(device.log, REDACTOR, clock=device.clock)
+    projection = OwnProjection(device.log, REDACTOR, clock=device.clock, language=LanguageChoice())
     writer = VersionWriter(device.log, REDACTOR, device.clock, keep_versions=200, projection=projection)
     return ArchiveService(device.log, device.intake, DocumentImporter(writer), clock=device.clock)
 

@@ -13,10 +13,12 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync.document.markdown.template import ANSWER_PREFIX, PLACEHOLDER, QUESTION_PREFIX, RECORDS, empty_document
+from sync.document.markdown.language import WORDS, ZH
+from sync.document.markdown.template import RECORDS, empty_document
 from tests.simulation.checks.expected_state import WORD
 from tests.simulation.workload.plan import PlanStep, SimulationPlan
 
+WORDING: Final = WORDS[ZH]
 TODAY: Final = "2026/2/2"
 CUT_BY_POWER: Final = 0.5  # how likely bytes that were never synced are cut by a power loss soon after
 CUT_BY_DEATH: Final = 0.3  # and a write in place by a process that dies during an update
@@ -141,11 +143,11 @@ def _damage_file(device: _Device, action: str, chance: random.Random) -> None:
 
 def _with_entry(text: str, question: str, answer: str) -> str:
     """String surgery: behind today's heading, or a new heading below the records."""
-    entry = f"{QUESTION_PREFIX}{question}\n{ANSWER_PREFIX}{answer}\n"
+    entry = f"{WORDING.question_prefix}{question}\n{WORDING.answer_prefix}{answer}\n"
     heading = f"### {TODAY}\n"
     if heading in text:
         return text.replace(heading, f"{heading}{entry}\n", 1)
-    return text.replace(f"## {RECORDS}\n\n{PLACEHOLDER}", f"## {RECORDS}\n\n{heading}{entry}", 1)
+    return text.replace(f"## {RECORDS}\n\n{WORDING.placeholder}", f"## {RECORDS}\n\n{heading}{entry}", 1)
 
 
 def _maybe_truncate(text: str | None, chance: random.Random, likely: float) -> str | None:

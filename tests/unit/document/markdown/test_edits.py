@@ -23,7 +23,8 @@ def test_three_exchanges_put_into_the_template_give_the_documents_own_format() -
     snapshot = with_exchange(snapshot, "2026/1/8", "上次说到哪里了", "我先看看之前的记录...", ("q2", "a2"))
     snapshot = with_exchange(snapshot, "2026/1/8", "这台机器的编号是什么", "编号来自硬件，不会变...", ("q3", "a3"))
     snapshot = set_footer(snapshot, "2026/1/8 15:49:12")
-    assert text_of(snapshot) == FULL
+    personal = "### 技术偏好\n- （待补充）\n\n### 个人情况\n- （待补充）\n"
+    assert text_of(snapshot) == FULL.replace("### 技术偏好\n- （待补充）\n", personal)
     assert snapshot.ids == ("q2", "a2", "q3", "a3", "q1", "a1")
 
 

@@ -122,3 +122,18 @@ class TestReduce:
         assert "计划" not in render_shared(fold, LocalOverlay()).document.text
         fold.add(make_event(3, "entry_added", device="b", entry_id="e", section=plans, text="- 一"))
         assert "## 计划\n\n- 一\n" in render_shared(fold, LocalOverlay()).document.text
+
+
+class TestLanguage:
+    def test_the_first_event_tells_the_language_whatever_arrives_first(self) -> None:
+        english = make_event(1, "entry_added", entry_id="e", text="- one", language="en")
+        chinese = make_event(2, "entry_added", device="b", entry_id="f", text="- 二")
+        for events in permutations([english, chinese]):
+            text = render_shared(reduce_events(*events), LocalOverlay()).document.text
+            assert "# AI Conversation Memory\n" in text
+            assert "### Work habits\n- 二\n- one\n" in text
+            assert "**Last updated**: " in text
+
+    def test_english_headings_of_an_event_are_the_same_section(self) -> None:
+        english = make_event(1, "entry_added", entry_id="e", text="- one", section=["User preferences", "Work habits"])
+        assert shown_lines(english) == ["- one"]
