@@ -1,4 +1,4 @@
-"""Compare statements by their words: the same statement, and how much of their content two statements share."""
+"""Compare statements by their words: the same statement, and the content words that two statements may share."""
 
 import re
 import unicodedata
@@ -41,13 +41,7 @@ def is_same_statement(older: Statement, newer: Statement) -> bool:
     return _letters(older.text) == _letters(newer.text)
 
 
-def shared_content(one: str, other: str) -> float:
-    """The share, from 0 to 1, of the smaller statement's content (words, pairs of characters) that both have."""
-    left, right = content_of(one), content_of(other)
-    return len(left & right) / min(len(left), len(right)) if left and right else 0.0
-
-
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def content_of(text: str) -> frozenset[str]:
     """The content words of Latin text and the pairs of neighbouring content characters of Chinese text."""
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -4,12 +4,13 @@ Statements are applied in the order of their hybrid clock. A newer statement of 
 repeated one adds evidence, and untrusted text or an unexplained contradiction becomes a candidate. See decision 028.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from sync.understanding.likeness import is_same_statement, shared_content, statement_key
+from sync.understanding.likeness import content_of, is_same_statement, statement_key
 from sync.understanding.model import Fact, FactOrigin, FactStatus, Statement
 
 _TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
@@ -99,6 +100,56 @@ class _FactDraft:
     superseded_by: str | None = None
 
 
+class _ActiveFacts:
+    """The active facts by what a new statement asks of them: their slot, and the content words that they have.
+
+    Thousands of statements are applied one by one, so none of them may look at all others.
+    """
+
+    def __init__(self) -> None:
+        self._contents: dict[str, frozenset[str]] = {}
+        self._keys: dict[str, tuple[str, str | None, bool]] = {}  # subject, slot, whether negative
+        self._by_slot: dict[tuple[str, str], set[str]] = {}
+        self._by_word: dict[tuple[str, str, bool, bool], set[str]] = {}  # subject, word, slotless, negative
+
+    def put(self, fact_id: str, subject: str, statement: Statement) -> None:
+        """Add a fact, or replace its statement."""
+        self.remove(fact_id)
+        content = content_of(statement.text)
+        self._contents[fact_id] = content
+        self._keys[fact_id] = subject, statement.slot, statement.is_negative
+        if statement.slot is not None:
+            self._by_slot.setdefault((subject, statement.slot), set()).add(fact_id)
+        for word in content:
+            key = subject, word, statement.slot is None, statement.is_negative
+            self._by_word.setdefault(key, set()).add(fact_id)
+
+    def remove(self, fact_id: str) -> None:
+        """Remove a fact, if it is there."""
+        if fact_id not in self._keys:
+            return
+        subject, slot, is_negative = self._keys.pop(fact_id)
+        if slot is not None:
+            self._by_slot[subject, slot].discard(fact_id)
+        for word in self._contents.pop(fact_id):
+            self._by_word[subject, word, slot is None, is_negative].discard(fact_id)
+
+    def of_slot(self, subject: str, slot: str) -> list[str]:
+        """The facts of a slot."""
+        return sorted(self._by_slot.get((subject, slot), ()))
+
+    def sharing(
+        self, subject: str, text: str, *, slotless: tuple[bool, ...] = (True, False), negative: tuple[bool, ...]
+    ) -> dict[str, float]:
+        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have."""
+        content, counts = content_of(text), Counter[str]()
+        for word in content:
+            for is_slotless in slotless:
+                for is_negative in negative:
+                    counts.update(self._by_word.get((subject, word, is_slotless, is_negative), ()))
+        return {name: count / min(len(content), len(self._contents[name])) for name, count in counts.items()}
+
+
 class _FactBook:
     """The facts so far. Every method keeps one invariant: at most one active fact for a subject's slot."""
 
@@ -106,6 +157,8 @@ class _FactBook:
         self._drafts: dict[str, _FactDraft] = {}
         self._names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
+        self._active = _ActiveFacts()
+        self._ordinals: dict[str, int] = {}  # the place of each fact in the order of their first statements
 
     def knows(self, fact_id: str) -> bool:
         return fact_id in self._names
@@ -122,6 +175,7 @@ class _FactBook:
         candidate = said.origin not in _TRUSTED or self._contradicts(said)
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
+        self._ordinals[said.fact_id] = len(self._ordinals)
         self._drafts[said.fact_id] = _FactDraft(
             first=said,
             statement=said.statement,
@@ -133,7 +187,7 @@ class _FactBook:
             valid_until=said.statement.valid_until,
         )
         if not candidate:
-            self._supersede_older(said.fact_id, said.recorded_at)
+            self._activate(said.fact_id, said.recorded_at)
 
     def answer(self, given: FactAnswer) -> None:
         """Apply one answer to its fact."""
@@ -142,17 +196,18 @@ class _FactBook:
         match given.kind:
             case AnswerKind.REJECTED | AnswerKind.RETRACTED:
                 draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, given.recorded_at, None
+                self._active.remove(fact_id)
             case AnswerKind.SUPERSEDED:
                 if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
                     by = given.superseded_by
-                    self._end(draft, given.recorded_at, self._names.get(by, by) if by else None)
+                    self._end(fact_id, given.recorded_at, self._names.get(by, by) if by else None)
             case AnswerKind.CONFIRMED | AnswerKind.EDITED:
                 if given.statement is not None:
                     draft.statement = given.statement
                     self._by_key[draft.first.subject, statement_key(given.statement.text)] = fact_id
-                draft.status, draft.origin, draft.doubt = FactStatus.ACTIVE, FactOrigin.USER_CONFIRMED, 0.0
+                draft.origin, draft.doubt = FactOrigin.USER_CONFIRMED, 0.0
                 draft.valid_until, draft.superseded_by = draft.statement.valid_until, None
-                self._supersede_older(fact_id, given.recorded_at)
+                self._activate(fact_id, given.recorded_at)
 
     def facts(self) -> tuple[Fact, ...]:
         return tuple(_fact(draft) for draft in self._drafts.values())
@@ -172,60 +227,46 @@ class _FactBook:
             draft.evidence.append(said.event_id)
             draft.doubt *= 1.0 - said.statement.confidence
         if draft.status is FactStatus.CANDIDATE and said.origin in _TRUSTED:
-            draft.status, draft.origin = FactStatus.ACTIVE, said.origin
-            self._supersede_older(fact_id, said.recorded_at)
-
-    def _active(self, subject: str) -> list[tuple[str, _FactDraft]]:
-        return [
-            (fact_id, draft)
-            for fact_id, draft in self._drafts.items()
-            if draft.status is FactStatus.ACTIVE and draft.first.subject == subject
-        ]
+            draft.origin = said.origin
+            self._activate(fact_id, said.recorded_at)
 
     def _contradicts(self, said: RecordedStatement) -> bool:
         """Whether a statement without a slot says the opposite of an active one, and does not say that it changed."""
         new = said.statement
         if new.slot is not None or new.change is not None:
             return False
-        return any(
-            draft.statement.slot is None
-            and draft.statement.is_negative != new.is_negative
-            and shared_content(draft.statement.text, new.text) >= _CONTRADICTION
-            for _, draft in self._active(said.subject)
-        )
+        opposite = (not new.is_negative,)
+        shared = self._active.sharing(said.subject, new.text, slotless=(True,), negative=opposite)
+        return any(share >= _CONTRADICTION for share in shared.values())
 
-    def _supersede_older(self, fact_id: str, at: str) -> None:
-        """End the active facts that a new active one replaces."""
+    def _activate(self, fact_id: str, at: str) -> None:
+        """Make a fact active, and end the active facts that it replaces."""
         winner = self._drafts[fact_id]
-        others = [(name, draft) for name, draft in self._active(winner.first.subject) if name != fact_id]
-        for _, draft in others:
-            if winner.statement.slot is not None and draft.statement.slot == winner.statement.slot:
-                self._end(draft, at, fact_id)
-        if winner.statement.change is None:
-            return
-        if (ended := _ended_by(winner.statement, [draft for _, draft in others])) is not None:
+        subject, statement = winner.first.subject, winner.statement
+        winner.status = FactStatus.ACTIVE
+        self._active.remove(fact_id)
+        if statement.slot is not None:
+            for name in self._active.of_slot(subject, statement.slot):
+                self._end(name, at, fact_id)
+        if statement.change is not None and (ended := self._ended_by(subject, statement)) is not None:
             self._end(ended, at, fact_id)
+        self._active.put(fact_id, subject, statement)
 
-    @staticmethod
-    def _end(draft: _FactDraft, at: str, by: str | None) -> None:
-        draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
+    def _ended_by(self, subject: str, new: Statement) -> str | None:
+        """The active fact that a statement of a change ends: it shares most content with it, the newest of equals.
 
-
-def _ended_by(new: Statement, older: list[_FactDraft]) -> _FactDraft | None:
-    """The active fact that a statement of a change ends: the one that shares most content, the newest of equals.
-
-    A named former value (`former`) counts before the statement's own words.
-    """
-    best: tuple[float, _FactDraft] | None = None
-    for draft in older:
-        if draft.status is not FactStatus.ACTIVE:
-            continue
-        score = shared_content(draft.statement.text, new.text)
+        A named former value (`former`) counts before the statement's own words.
+        """
+        scores = self._active.sharing(subject, new.text, negative=(True, False))
         if new.former is not None:
-            score += 2 * shared_content(draft.statement.text, new.former)
-        if score > 0 and (best is None or score >= best[0]):
-            best = score, draft
-    return None if best is None else best[1]
+            for name, share in self._active.sharing(subject, new.former, negative=(True, False)).items():
+                scores[name] = scores.get(name, 0.0) + 2 * share
+        return max(scores, key=lambda name: (scores[name], self._ordinals[name]), default=None)
+
+    def _end(self, fact_id: str, at: str, by: str | None) -> None:
+        draft = self._drafts[fact_id]
+        draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
+        self._active.remove(fact_id)
 
 
 def _fact(draft: _FactDraft) -> Fact:
