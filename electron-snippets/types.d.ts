@@ -232,10 +232,6 @@ export interface FactJson {
   validUntil: string | null;
 }
 
-export interface FactKind {
-
-}
-
 export interface FactStatementJson {
   at: string;
   deviceId: string;
@@ -1387,7 +1383,7 @@ export interface Methods {
   'understanding/facts': {
     params: {
       /** default "active" */ status?: 'active' | 'all' | 'candidate' | 'retracted' | 'superseded';
-      kind?: FactKind | null;
+      kind?: 'constraint' | 'decision' | 'habit' | 'identity' | 'knowledge' | 'plan' | 'possession' | 'preference' | 'relationship' | null;
       project?: string | null;
       /** default "" */ query?: string;
       /** default 1000 */ limit?: number;

@@ -38,7 +38,7 @@ from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 from sync.runtime.supervision import supervise
 from sync.settings.settings import Settings
-from sync.startup import doctor, lesson_check
+from sync.startup import doctor, fact_check, lesson_check
 from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
@@ -214,7 +214,8 @@ class App:
     async def check_health(self) -> list[doctor.HealthCheck]:
         """The checks that need an open application; `doctor.check_environment` does the rest."""
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
-        return [*await doctor.check_open_app(*parts), await lesson_check.check_lessons(self.lesson_files())]
+        lessons, facts = lesson_check.check_lessons(self.lesson_files()), fact_check.check_facts(self.facts())
+        return [*await doctor.check_open_app(*parts), await lessons, await facts]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""

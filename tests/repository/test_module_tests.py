@@ -35,6 +35,7 @@ PROTECTED_BY: Final = {
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
     "sync/lessons/files/": "acceptance/log/test_lesson_files.py",
+    "sync/startup/fact_check.py": "acceptance/test_documentation_examples.py",
     "sync/startup/lesson_check.py": "acceptance/log/test_lessons.py",
     "sync/log/event_types.py": "unit/log/test_event_catalogue.py",
     "bridge/cli/memory/facts.py": "acceptance/test_documentation_examples.py",
