@@ -17,6 +17,7 @@ from sync.notes.index_format import Index, index_of, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
 from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
+from sync.notes.write_journal import WriteJournal
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
 from sync.system.files import make_folder_below, read_once, remove_temporary_files
@@ -76,8 +77,10 @@ class NoteFolderContent:
 class NoteFolder:
     """The memory folder of one project. Raises InvalidInput if the project is no folder of this machine."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, journal: WriteJournal | None = None) -> None:
+        """`journal`: of a caller that writes and holds the lock."""
         path = Path(project)
+        self._journal = journal
         if "\0" in project or not path.is_absolute() or not os.path.isdir(path):  # noqa: PTH112 - no OSError
             hint = "Give the project's folder as an absolute path."
             raise InvalidInput("projectPath is no folder of this machine", field="projectPath", hint=hint)
@@ -109,7 +112,7 @@ class NoteFolder:
         path = self._writable(file)
         data = text.encode()
         make_folder_below(self.project, path.parent)
-        compare_and_swap(path, expected_sha256, data)
+        self._swap(path, expected_sha256, data)
         return sha256(data)
 
     def remove_note(self, file: str, expected_sha256: str) -> None:
@@ -125,7 +128,7 @@ class NoteFolder:
             if read_once(copy) is None:
                 compare_and_swap(copy, None, content.index_bytes)
         bom = b"\xef\xbb\xbf" if content.index is not None and (content.index_bytes or b"").startswith(b"\xef") else b""
-        compare_and_swap(path, content.index_sha256, bom + index.render().encode())
+        self._swap(path, content.index_sha256, bom + index.render().encode())
 
     def create(self, template: str) -> None:
         """Create the folder with its template; what exists stays."""
@@ -137,12 +140,19 @@ class NoteFolder:
 
     def remove_leftovers(self, before: float) -> None:
         """Remove the temporary files of killed writers, last written before this time in seconds since 1970."""
-        for folder in (self.root / "memory", self.root / NOTES_PREFIX):
+        for folder in {(self.root / name).parent for name in (INDEX_FILE, f"{NOTES_PREFIX}x", TEMPLATE_FILE)}:
             if self._is_inside(folder):
                 remove_temporary_files(folder, before=before)
 
     def exists(self) -> bool:
         return os.path.isdir(self.root / "memory")  # noqa: PTH112 - no OSError
+
+    def _swap(self, path: Path, expected_sha256: str | None, data: bytes) -> None:
+        if self._journal is None or expected_sha256 is None:
+            compare_and_swap(path, expected_sha256, data)
+        else:
+            with self._journal.record(path, expected_sha256, sha256(data)):
+                compare_and_swap(path, expected_sha256, data)
 
     def _read_index(self, warnings: list[str]) -> bytes | None:
         if not self._is_inside(self.root / INDEX_FILE):

@@ -32,10 +32,12 @@ from sync.notes.audit import AuditState, note_payload
 from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
 from sync.notes.model import NoteFile, note_id_of
 from sync.notes.note_format import parse_note
+from sync.notes.write_journal import WriteJournal
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
 
 LOCK_FILE: Final = "notes.lock"
+JOURNAL_FILE: Final = "notes.pending"
 LEFTOVER_SECONDS: Final = 60.0  # a running writer of another data directory is younger
 LOCK_TIMEOUT: Final = 120.0  # seconds; a writer holds the lock for some tens of milliseconds
 WRITE_TIMEOUT: Final = 10.0  # seconds that a cancelled caller waits for a write that has begun
@@ -67,12 +69,14 @@ class NoteWorkspace:
         self._drafts = drafts
         busy = partial(StorageBusy, "other processes are writing notes")
         self._lock = ProcessLock(data_dir / LOCK_FILE, timeout=LOCK_TIMEOUT, timeout_error=busy)
+        self._journal = WriteJournal(data_dir / JOURNAL_FILE)
         self._audits: dict[str, AuditState] = {}
 
     @asynccontextmanager
     async def open(self, project: str) -> AsyncIterator[OpenNotes]:
         """Hold the lock, with files, INDEX.md and log in agreement. Raises InvalidInput, StorageError."""
         async with self._lock.hold():
+            await asyncio.to_thread(self._journal.recover)
             opened = await self.look(project)
             if opened.folder.exists():
                 before = self.clock.now().timestamp() - LEFTOVER_SECONDS
@@ -82,7 +86,7 @@ class NoteWorkspace:
 
     async def look(self, project: str) -> OpenNotes:
         """The notes as they are, without the lock and without writing anything."""
-        folder = NoteFolder(project)
+        folder = NoteFolder(project, self._journal)
         content = await asyncio.to_thread(folder.read)
         audit = await self._audit(project)
         return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings))
