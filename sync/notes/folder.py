@@ -13,7 +13,7 @@ from typing import Final
 
 from sync.errors import InvalidInput, StorageError
 from sync.log.model import MAX_NAME_LENGTH
-from sync.notes.index_format import Index, index_of, parse_index
+from sync.notes.index_format import Index, index_of, new_index, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
 from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
@@ -37,13 +37,15 @@ _LEFT: Final = "it is left as it is"
 class NoteFolderContent:
     """What a memory folder holds. `notes`: by id, those of the project over those of `share/`.
 
-    `index` is None if there is no INDEX.md or it cannot be read; then `index_bytes` are what it holds. `is_complete`:
-    every file was listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
+    `index` is None if there is no INDEX.md or it has no table; then `index_bytes` are what it holds. An INDEX.md that
+    is not readable (a folder, a link out of the project, no permission) is not written. `is_complete`: every file was
+    listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
     """
 
     notes: dict[str, NoteFile] = field(default_factory=dict)
     index: Index | None = None
     index_bytes: bytes | None = None
+    is_index_readable: bool = True
     warnings: tuple[str, ...] = ()
     is_complete: bool = True
     unread_files: frozenset[str] = frozenset()
@@ -66,7 +68,8 @@ class NoteFolderContent:
 
     def is_gone(self, note_id: str) -> bool:
         """Whether the note of this id has no file any more; False if that is not certain."""
-        if note_id in self.notes or not self.is_complete or (self.index is None and self.unread_files):
+        is_certain = self.is_complete and self.is_index_readable and not (self.index is None and self.unread_files)
+        if note_id in self.notes or not is_certain:
             return False
         row = {} if self.index is None else self.index.rows.get(note_id, {})
         return row.get("File") not in self.unread_files and note_id not in {
@@ -94,7 +97,7 @@ class NoteFolder:
         if not self._is_inside(self.root / NOTES_PREFIX):
             warnings.append(f"{self.base}/{NOTES_PREFIX} is a link out of the project and is left out")
             return NoteFolderContent(warnings=tuple(warnings), is_complete=False)
-        index_bytes = self._read_index(warnings)
+        index_bytes, is_readable = self._read_index(warnings)
         index = None if index_bytes is None else self._parse_index(index_bytes)
         if index is not None:
             warnings += index.problems
@@ -105,7 +108,9 @@ class NoteFolder:
         notes, unread = self._read_notes(paths, rows, warnings)
         read = {self._name(path) for path in paths} - unread
         unread |= {name for name in rows if name not in read and self._may_exist(name)}
-        return NoteFolderContent(notes, index, index_bytes, tuple(warnings), is_complete, frozenset(unread))
+        return NoteFolderContent(
+            notes, index, index_bytes, is_readable, tuple(warnings), is_complete, frozenset(unread)
+        )
 
     def write_note(self, file: str, text: str, expected_sha256: str | None) -> str:
         """Write a note; the SHA-256 of its new bytes. Raises DocumentChanged, StorageError."""
@@ -154,12 +159,19 @@ class NoteFolder:
             with self._journal.record(path, expected_sha256, sha256(data)):
                 compare_and_swap(path, expected_sha256, data)
 
-    def _read_index(self, warnings: list[str]) -> bytes | None:
+    def _read_index(self, warnings: list[str]) -> tuple[bytes | None, bool]:
+        """What INDEX.md holds, and whether it can be read."""
         if not self._is_inside(self.root / INDEX_FILE):
             warnings.append("INDEX.md is a link out of the project and is left out")
-            return None
-        probe = read_once(self.root / INDEX_FILE)
-        return None if probe is None else probe.data
+            return None, False
+        try:
+            probe = read_once(self.root / INDEX_FILE)
+        except StorageError as error:
+            warnings.append(
+                f"INDEX.md cannot be read ({error.message}); {_LEFT}, and the notes are read from their files"
+            )
+            return None, False
+        return None if probe is None else probe.data, True
 
     def _read_notes(
         self, paths: list[Path], rows: Mapping[str, Mapping[str, str]], warnings: list[str]
@@ -254,6 +266,8 @@ class NoteFolder:
 def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
     """The index as the notes say it, and what had to change. Rows of notes that cannot be read stay."""
     index, changes = content.index, list[str]()
+    if not content.is_index_readable:
+        return index or new_index(), []
     if index is None:
         return index_of(map(index_row, content.notes.values())), ["INDEX.md was written from the notes"]
     ids = {file.file: note_id for note_id, file in content.notes.items()}

@@ -92,7 +92,7 @@ class NoteQueries:
         """What differs between INDEX.md and the notes; changes nothing."""
         folder = NoteFolder(project)
         content = await asyncio.to_thread(folder.read)
-        if content.index is None and content.index_bytes is None and not content.notes:
+        if content.index_bytes is None and content.is_index_readable and not content.notes:
             return []
         return [*content.warnings, *repaired_index(content)[1]]
 

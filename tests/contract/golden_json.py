@@ -60,6 +60,7 @@ from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules
 from sync.startup.doctor import HealthCheck
+from tests.contract.note_samples import note_samples
 from tests.support import event
 
 FILE: Final = Path(__file__).with_name("golden") / "contract.json"
@@ -110,6 +111,7 @@ def samples() -> dict[str, list[Any]]:
     return {
         **_kept_and_gone(),
         **_daily_samples(),
+        **note_samples(),
         "account_to_json": [
             _ACCOUNT,
             AccountJson("guest", None, None),
