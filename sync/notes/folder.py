@@ -17,10 +17,10 @@ from sync.notes.index_format import Index, index_of, new_index, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
 from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
-from sync.notes.write_journal import WriteJournal
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
 from sync.system.files import make_folder_below, read_once, remove_temporary_files
+from sync.system.swap_journal import SwapJournal
 
 LINGXI_BASE: Final = ".cursor/.lingxi"
 OWN_BASE: Final = ".xiaobai"
@@ -80,7 +80,7 @@ class NoteFolderContent:
 class NoteFolder:
     """The memory folder of one project. Raises InvalidInput if the project is no folder of this machine."""
 
-    def __init__(self, project: str, journal: WriteJournal | None = None) -> None:
+    def __init__(self, project: str, journal: SwapJournal | None = None) -> None:
         """`journal`: of a caller that writes and holds the lock."""
         path = Path(project)
         self._journal = journal

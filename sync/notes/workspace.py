@@ -32,9 +32,9 @@ from sync.notes.audit import AuditState, note_payload
 from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
 from sync.notes.model import NoteFile, note_id_of
 from sync.notes.note_format import parse_note
-from sync.notes.write_journal import WriteJournal
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
+from sync.system.swap_journal import SwapJournal
 
 LOCK_FILE: Final = "notes.lock"
 JOURNAL_FILE: Final = "notes.pending"
@@ -75,7 +75,7 @@ class NoteWorkspace:
         self._drafts = drafts
         busy = partial(StorageBusy, "other processes are writing notes")
         self._lock = ProcessLock(data_dir / LOCK_FILE, timeout=LOCK_TIMEOUT, timeout_error=busy)
-        self._journal = WriteJournal(data_dir / JOURNAL_FILE)
+        self._journal = SwapJournal(data_dir / JOURNAL_FILE)
         self._audits: dict[str, AuditState] = {}
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
-"""What a write of a note or of INDEX.md replaces, so that a killed one leaves no text beside the file.
+"""The swap that is under way, so that a killed one leaves no text beside the file.
 
 A swap exchanges two files, and a process that dies around the exchange leaves the former or the new content under a
-hidden name. Only the hashes tell it from another program's save. One file; the lock of the writers protects it.
+hidden name. Only the hashes tell it from another program's save. The caller has a lock: one swap at a time.
 """
 
 import json
@@ -14,8 +14,8 @@ from sync.system.atomic_swap import displaced_files
 from sync.system.files import read_once, remove_private, write_private
 
 
-class WriteJournal:
-    """The write that is under way, in a file of the data directory."""
+class SwapJournal:
+    """The path of the target and the hashes of both contents, in a file of ours while the target is written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

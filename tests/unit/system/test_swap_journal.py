@@ -1,11 +1,11 @@
-"""The journal of a write: what a killed write left goes, and another program's save stays."""
+"""The journal of a swap: what a killed one left goes, and another program's save stays."""
 
 from pathlib import Path
 
 import pytest
 
-from sync.notes.write_journal import WriteJournal
 from sync.system.digests import sha256
+from sync.system.swap_journal import SwapJournal
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def target(tmp_path: Path) -> Path:
 
 def killed_write(journal: Path, target: Path, *contents: bytes) -> None:
     """What is on disk after a kill: the journal, and the displaced files."""
-    with WriteJournal(journal).record(target, sha256(b"old"), sha256(b"new")):
+    with SwapJournal(journal).record(target, sha256(b"old"), sha256(b"new")):
         kept = journal.read_bytes()
     journal.write_bytes(kept)
     for number, content in enumerate(contents):
@@ -28,7 +28,7 @@ def killed_write(journal: Path, target: Path, *contents: bytes) -> None:
 def test_both_contents_of_a_killed_write_go_and_another_save_stays(tmp_path: Path, target: Path) -> None:
     journal = tmp_path / "notes.pending"
     killed_write(journal, target, b"old", b"new", b"typed in the same moment")
-    WriteJournal(journal).recover()
+    SwapJournal(journal).recover()
     assert [path.read_bytes() for path in target.parent.glob(".*")] == [b"typed in the same moment"]
     assert (target.read_bytes(), journal.exists()) == (b"new", False)
 
@@ -38,8 +38,8 @@ def test_a_broken_journal_stops_nothing_and_removes_nothing(tmp_path: Path, targ
     journal = tmp_path / "notes.pending"
     killed_write(journal, target, b"old")
     journal.write_bytes(data)
-    WriteJournal(journal).recover()
+    SwapJournal(journal).recover()
     assert len(list(target.parent.glob(".*"))) == 1
-    with WriteJournal(journal).record(target, "a"):
+    with SwapJournal(journal).record(target, "a"):
         pass
     assert not journal.exists()
