@@ -40,7 +40,8 @@ from sync.contract.status import (
 )
 from sync.daily.commands.command_handler import CommandReply
 from sync.daily.config import DailyConfig
-from sync.daily.conversation.command_parser import CommandKind, SpokenCommand
+from sync.daily.conversation.command_parser import SpokenCommand
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.model import Code, Content, Record
 from sync.daily.pages.page_folders import EffectiveOptions
 from sync.daily.record_service import ChangeResult
