@@ -19,7 +19,7 @@ from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import make_folder_below, read_once, remove_temporary_files
+from sync.system.files import FileStamp, make_folder_below, read_once, remove_temporary_files
 from sync.system.swap_journal import SwapJournal
 
 LINGXI_BASE: Final = ".cursor/.lingxi"
@@ -84,6 +84,7 @@ class NoteFolder:
         """`journal`: of a caller that writes and holds the lock."""
         path = Path(project)
         self._journal = journal
+        self._parsed: dict[str, tuple[FileStamp, str, Note]] = {}  # a note that did not change is parsed once
         if "\0" in project or not path.is_absolute() or not os.path.isdir(path):  # noqa: PTH112 - no OSError
             hint = "Give the project's folder as an absolute path."
             raise InvalidInput("projectPath is no folder of this machine", field="projectPath", hint=hint)
@@ -224,14 +225,18 @@ class NoteFolder:
             return None
         if stat.S_ISREG(found.st_mode) and found.st_size > MAX_NOTE_BYTES:
             raise ValueError(f"is larger than {MAX_NOTE_BYTES} bytes")
-        probe = read_once(path)
-        if probe is None:
-            return None
-        note = _with_defaults(parse_note(probe.data.decode("utf-8")), row)
+        if name not in self._parsed or self._parsed[name][0] != (found.st_size, found.st_mtime_ns, found.st_ino):
+            probe = read_once(path)
+            if probe is None:
+                return None
+            stamp = probe.size, probe.mtime_ns, probe.inode
+            self._parsed[name] = stamp, probe.sha256, parse_note(probe.data.decode("utf-8"))
+        _, digest, parsed = self._parsed[name]
+        note = _with_defaults(parsed, row)
         note_id = note_id_of(note, name, row.get("Id", ""))
         if len(note_id) > MAX_NAME_LENGTH:
             raise ValueError(f"has an Id of more than {MAX_NAME_LENGTH} characters")
-        return NoteFile(note_id, name, probe.sha256, note)
+        return NoteFile(note_id, name, digest, note)
 
     def _may_exist(self, name: str) -> bool:
         """Whether INDEX.md names a file that exists, or that cannot be looked for."""
