@@ -634,6 +634,11 @@ export interface RefusedLineJson {
   problem: string;
 }
 
+export interface RefusedNoteJson {
+  file: string;
+  reason: string;
+}
+
 export interface RememberedJson {
   hint: string;
   notices: Array<string>;
@@ -725,6 +730,13 @@ export interface SessionNotesJson {
 
 export interface SessionsJson {
   sessions: Array<Record<string, unknown>>;
+}
+
+export interface SharedNotesJson {
+  others: number;
+  refused: Array<RefusedNoteJson>;
+  unchanged: Array<string>;
+  written: Array<string>;
 }
 
 export interface SniffedJson {
@@ -822,7 +834,7 @@ export interface Weights {
 
 /** Every method with its parameters and its result. */
 export interface Methods {
-  /** Agree on a version; watch the parent process. */
+  /** Agree on a version and a language; watch the parent process. */
   'initialize': {
     params: {
       /** default 1 */ protocolVersion?: number;
@@ -1610,6 +1622,14 @@ export interface Methods {
       id: string;
     };
     result: NoteOutcomeJson;
+  };
+  /** Copy the notes that are for the team into the folder of its repository. */
+  'notes/export': {
+    params: {
+      projectPath: string;
+      path: string;
+    };
+    result: SharedNotesJson;
   };
   /** The convention and the notes marked to load, for a session's start. */
   'notes/session': {

@@ -6,7 +6,7 @@ from sync.contract import notes
 from sync.notes.audit import Question
 from sync.notes.model import Action, Layer, NoteFile, ScoreCard
 from sync.notes.note_format import parse_note
-from sync.notes.queries import NoteList, Retrieved, SessionNotes
+from sync.notes.queries import NoteList, Retrieved, SessionNotes, SharedNotes
 from sync.notes.ranking import RankedNote
 from sync.notes.service import NoteOutcome, RememberResult
 
@@ -76,5 +76,9 @@ def note_samples() -> dict[str, list[Any]]:
         "notes.reminder_to_json": [notes.reminder_to_json(_RANKED, _BASE)],
         "notes.retrieved_to_json": [notes.retrieved_to_json(found, _HINT), notes.retrieved_to_json(nothing, _HINT)],
         "notes.sniffed_to_json": [notes.sniffed_to_json(found), notes.sniffed_to_json(nothing)],
+        "notes.shared_to_json": [
+            notes.shared_to_json(SharedNotes(["MEM-1.md"], ["MEM-2.md"], {"MEM-3.md": "another text is there"}, 4)),
+            notes.shared_to_json(SharedNotes()),
+        ],
         "notes.session_to_json": [notes.session_to_json(SessionNotes("约定\n- 优先用 PostgreSQL。", (_NOTE,), _BASE))],
     }

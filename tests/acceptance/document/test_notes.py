@@ -494,6 +494,45 @@ def test_a_shared_note_that_was_replaced_is_asked_about_once(sidecar: Sidecar, p
     assert [note["id"] for note in found] == [done["noteId"]]
 
 
+def test_an_export_for_the_team_copies_what_the_conventions_select_and_overwrites_nothing(
+    sidecar: Sidecar, project: Path, tmp_path: Path
+) -> None:
+    notes, team = project / ".xiaobai" / "memory" / "notes", tmp_path / "team"
+    (notes / "share").mkdir(parents=True)
+    team.mkdir()
+    cases = {  # audience, portability, strength, kind, status: whether it is for the team
+        "standard": ("team", "cross-project", "enforced", "rule", "active", True),
+        "solution": ("team", "cross-project", "hypothesis", "pattern", "active", True),
+        "default": ("team", "cross-project", "", "reference/tech", "active", True),
+        "weak": ("team", "cross-project", "hypothesis", "memo", "active", False),
+        "memo": ("project", "project-only", "enforced", "pattern", "active", False),
+        "habit": ("personal", "cross-project", "enforced", "pattern", "active", False),
+        "old": ("team", "cross-project", "enforced", "pattern", "archive", False),
+    }
+    for name, (audience, portability, strength, kind, status, _) in cases.items():
+        text = NOTE.format(id=name, title=name, strength=strength, scene=name, line="先备份。")
+        text = text.replace("- **Audience**: team", f"- **Audience**: {audience}\n- **Portability**: {portability}")
+        text = text.replace("Kind**: decision", f"Kind**: {kind}").replace("Status**: active", f"Status**: {status}")
+        (notes / f"{name}.md").write_text(text, "utf-8")
+    standard = (notes / "standard.md").read_text("utf-8")
+    (notes / "share" / "theirs.md").write_text(standard.replace("standard", "theirs"), "utf-8")
+    secret = standard.replace("standard", "secret").replace("先备份", "sk-ant-api03-" + "Zq7" * 20)
+    (notes / "secret.md").write_text(secret, "utf-8")
+    where = {"projectPath": str(project), "path": str(team)}
+    (team / "default.md").write_text("theirs")
+    done = sidecar.call("notes/export", **where)
+    assert sorted(done["written"]) == ["solution.md", "standard.md"]
+    assert sorted(refused["file"] for refused in done["refused"]) == ["default.md", "secret.md"]
+    assert done["others"] == sum(not case[-1] for case in cases.values())
+    assert (team / "standard.md").read_text("utf-8") == standard
+    assert (team / "default.md").read_text() == "theirs"
+    again = sidecar.call("notes/export", **where)
+    assert (again["written"], sorted(again["unchanged"])) == ([], ["solution.md", "standard.md"])
+    for wrong in (team / "nowhere", notes / "share"):
+        with pytest.raises(CallFailed, match="the folder to export to"):
+            sidecar.call("notes/export", projectPath=str(project), path=str(wrong))
+
+
 def test_the_text_of_a_shared_note_drives_neither_a_prompt_nor_a_terminal(tmp_path: Path, project: Path) -> None:
     shared, home = project / ".xiaobai" / "memory" / "notes" / "share", Home(tmp_path / "home")
     shared.mkdir(parents=True)
