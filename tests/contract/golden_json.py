@@ -16,8 +16,8 @@ from sync.archive.model import ArchiveImportResult, ExportedJson
 from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.pull_progress import PullProgress
-from sync.cloud.replication.replicator import CloudState, CloudStatus
 from sync.cloud.replication.sync_round import RoundResult
+from sync.cloud.status import CloudState, CloudStatus
 from sync.contract import archive, daily, forgetting, redaction, retention
 from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
 from sync.contract.events import (

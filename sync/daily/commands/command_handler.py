@@ -151,7 +151,7 @@ class CommandHandler:
         conversation = await self._conversation(session_id)
         erased = await self._erasure.erase_events(await records.event_ids_of(conversation))
         since = "" if conversation.since_ms is None else self._format_time(conversation.since_ms)
-        minutes, named = self._daily.worker.idle_ms // 60_000, context.session_id is not None
+        minutes, named = self._daily.worker.open_sessions.idle_ms // 60_000, context.session_id is not None
         message = not_saved_reply(
             conversation, erased, since, was_named=named, minutes=minutes, chinese=command.is_chinese
         )
@@ -159,7 +159,8 @@ class CommandHandler:
 
     async def _conversation(self, session_id: str | None) -> ConversationEvents:
         """A session's conversation; without an id this device's current one, which may be empty."""
-        events, now_ms, idle_ms = self._daily.events, to_unix_ms(self._daily.clock.now()), self._daily.worker.idle_ms
+        idle_ms = self._daily.worker.open_sessions.idle_ms
+        events, now_ms = self._daily.events, to_unix_ms(self._daily.clock.now())
         if session_id is not None:
             return await events.database.read(current_conversation.conversation_of_session, session_id)
         return await events.database.read(
