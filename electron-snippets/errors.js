@@ -5,7 +5,7 @@
  * and `hint`, and `retryable` says whether the same call may succeed later.
  *
  * Errors the sidecar answers keep its own code and kind. The ones below arise on this side of the pipe; their codes
- * stay clear of those of the sidecar (-32010 to -32049) and of JSON-RPC.
+ * stay clear of those of the sidecar (-32010 to -32059) and of JSON-RPC.
  */
 
 const LOCAL_CODES = Object.freeze({

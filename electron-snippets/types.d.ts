@@ -376,6 +376,42 @@ export interface LanJson {
   peers: Array<string>;
 }
 
+export interface LanPeerJson {
+  address: string;
+  deviceId: string;
+  direction: 'incoming' | 'outgoing';
+  level: boolean;
+  name: string;
+  port: number;
+  received: number;
+  sent: number;
+  since: string;
+}
+
+export interface LanPeersJson {
+  peers: Array<LanPeerJson>;
+}
+
+export interface LanRefusalJson {
+  address: string;
+  cause: string;
+  count: number;
+  deviceId: string;
+  hint: string;
+  lastAt: string;
+}
+
+export interface LanStatusJson {
+  address: string | null;
+  enabled: 'auto' | 'off' | 'on';
+  peers: Array<LanPeerJson>;
+  port: number | null;
+  problem: string | null;
+  refusals: Array<LanRefusalJson>;
+  state: 'alone' | 'failed' | 'listening' | 'off';
+  trusted: number;
+}
+
 export interface LearnedJson {
   lesson: LessonJson;
   recorded: boolean;
@@ -634,11 +670,6 @@ export interface RefusedLineJson {
   problem: string;
 }
 
-export interface RefusedNoteJson {
-  file: string;
-  reason: string;
-}
-
 export interface RememberedJson {
   hint: string;
   notices: Array<string>;
@@ -730,13 +761,6 @@ export interface SessionNotesJson {
 
 export interface SessionsJson {
   sessions: Array<Record<string, unknown>>;
-}
-
-export interface SharedNotesJson {
-  others: number;
-  refused: Array<RefusedNoteJson>;
-  unchanged: Array<string>;
-  written: Array<string>;
 }
 
 export interface SniffedJson {
@@ -1001,6 +1025,24 @@ export interface Methods {
       /** default true */ hidden?: boolean;
     };
     result: DevicesJson;
+  };
+  /** Where this device listens, who is connected, and which connections were refused and why. */
+  'lan/status': {
+    params: Record<string, never>;
+    result: LanStatusJson;
+  };
+  /** The devices that are connected on the local network. */
+  'lan/peers': {
+    params: Record<string, never>;
+    result: LanPeersJson;
+  };
+  /** Connect to a device of the account by its address, and again whenever the connection ends. */
+  'lan/connect': {
+    params: {
+      host: string;
+      port: number;
+    };
+    result: LanPeerJson;
   };
   /** Record one event; idempotent on its event_id. */
   'events/append': {
@@ -1623,14 +1665,6 @@ export interface Methods {
     };
     result: NoteOutcomeJson;
   };
-  /** Copy the notes that are for the team into the folder of its repository. */
-  'notes/export': {
-    params: {
-      projectPath: string;
-      path: string;
-    };
-    result: SharedNotesJson;
-  };
   /** The convention and the notes marked to load, for a session's start. */
   'notes/session': {
     params: {
@@ -1705,4 +1739,8 @@ export type ErrorKind =
   | 'device_key_in_use'
   | 'device_unknown'
   | 'not_synced'
-  | 'quota_exceeded';
+  | 'quota_exceeded'
+  | 'lan_error'
+  | 'lan_off'
+  | 'peer_unreachable'
+  | 'peer_refused';

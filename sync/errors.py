@@ -326,6 +326,49 @@ class DeviceConflict(CloudError):
         self.holder = holder
 
 
+# --- the local network -------------------------------------------------------------------------------------
+
+
+class LanError(XiaobaiError):
+    """Anything that went wrong between this device and another one on the local network."""
+
+    kind = "lan_error"
+    default_hint = "Nothing is lost: `xiaobai-memory lan status` shows connected devices, and what was refused."
+
+
+class LanOff(LanError):
+    """This device takes no part in the local network now."""
+
+    kind = "lan_off"
+    default_hint = (
+        "It needs a running sidecar, XIAOBAI_LAN__ENABLED other than `off`, and a second device of the account"
+        " (`xiaobai-memory devices list`)."
+    )
+
+
+class PeerUnreachable(LanError):
+    """No connection to the other device could be made."""
+
+    kind = "peer_unreachable"
+    retryable = True
+    default_hint = (
+        "Check address and port (`xiaobai-memory lan status` on the other device shows them), and its firewall."
+    )
+
+
+class PeerRefused(LanError):
+    """One of the two devices refuses the other. `cause` is a word of `lan/status`."""
+
+    kind = "peer_refused"
+    default_hint = (
+        "Both devices must be logged in to one account, and have synced since; a revoked device stays revoked."
+    )
+
+    def __init__(self, message: str, *, cause: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.cause = cause
+
+
 def location_of(error: BaseException) -> str:
     """`module file:line function` of the innermost frame, for logs; no values, no exception text."""
     trace = error.__traceback__

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from sync import __version__
@@ -15,7 +15,10 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
+from sync.cloud.replication.document_upload import DocumentSource
 from sync.cloud.replication.erasure_guard import ErasureGuard
+from sync.cloud.replication.replicator import Replicator
+from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.supabase.lazy import LazyCloud
 from sync.document.markdown.language import environment_locale
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
@@ -24,6 +27,7 @@ from sync.encryption.database_encryption import DatabaseEncryption
 from sync.jsonl.importer import EventFileImporter
 from sync.jsonl.projection import JsonlProjection
 from sync.jsonl.service import EventFilesService
+from sync.lan.access import LanAccess
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.projections.external import ExternalProjectionRunner
@@ -34,8 +38,7 @@ from sync.startup.open_database import OpenedDatabase
 from sync.system.secret_store import SecretStore, open_secret_store
 
 if TYPE_CHECKING:
-    from sync.cloud.replication.document_upload import DocumentSource
-    from sync.cloud.replication.replicator import Replicator
+    from sync.lan.service import LanService
 
 
 def event_log(
@@ -133,19 +136,47 @@ def replicator(
     profile: Profile,
     events: EventLog,
     account: Account,
-    document: "DocumentSource",
+    document: DocumentSource,
     *,
     clock: Clock,
     settings: Settings,
-) -> "Replicator":
-    """Replication with the cloud. Its modules are loaded if there is one."""
-    from sync.cloud.replication.replicator import Replicator  # noqa: PLC0415
-    from sync.cloud.replication.sync_round import SyncRunner  # noqa: PLC0415
-
+) -> Replicator:
     key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
     guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
     exchange = SyncRunner(events, account, facts, document, clock=clock, options=settings.sync, key=key, erasures=guard)
     return Replicator(events, exchange, clock=clock, options=settings.sync)
+
+
+def lan(
+    settings: Settings,
+    profile: Profile,
+    events: EventLog,
+    devices: DeviceService,
+    replicator: Replicator | None,
+    clock: Clock,
+) -> LanAccess:
+    """The local network; nothing of TLS is imported before it is needed."""
+
+    def build() -> "LanService":
+        from sync.lan.service import LanService, LocalDevice, make_hello  # noqa: PLC0415 - at its first use
+        from sync.lan.trust import TrustList, trust_list  # noqa: PLC0415
+
+        async def trust_of(own_key: str) -> TrustList:
+            keys, revoked = await devices.keys_and_revocations()
+            return trust_list(own_key, keys, revoked)
+
+        key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
+        guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
+        hello = partial(make_hello, events, settings.device_name)
+        local = LocalDevice(key, guard, trust_of, hello, profile.folder)
+        return LanService(events, local, clock=clock, settings=settings.lan)
+
+    async def count_others() -> int:
+        keys, revoked = await devices.keys_and_revocations()
+        return len(set(keys.values()) - revoked.keys() - {events.device_id})
+
+    rounds = [] if replicator is None else [replicator.state_changed]  # a round may list other devices
+    return LanAccess(settings.lan, build, count_others, [events.changed, *rounds])
 
 
 def login_flow(
@@ -153,7 +184,7 @@ def login_flow(
     active: switching.ActiveProfile,
     account: Account,
     devices: DeviceService,
-    replicator: "Replicator | None",
+    replicator: Replicator | None,
     clock: Clock,
 ) -> LoginFlow:
     async def account_changed() -> None:

@@ -51,6 +51,7 @@ class Home:
             "DEVICE_ID": device,
             "DEVICE_NAME": f"name of {device}",
             "TOKEN_STORE": "file",
+            "LAN__ENABLED": "off",  # devices of one account meet by the cloud alone, unless a test says so
             "RECALL__EMBEDDINGS": "off",  # hundreds of sidecars need no models; the tests of vectors turn them on
             **settings,
         }

@@ -69,6 +69,11 @@ ERROR_CODES: Final[dict[str, int]] = {
     "device_unknown": -32047,
     "not_synced": -32048,
     "quota_exceeded": -32049,
+    # the local network: -32050…
+    "lan_error": -32050,
+    "lan_off": -32051,
+    "peer_unreachable": -32052,
+    "peer_refused": -32053,
 }
 
 EXIT_OK: Final = 0

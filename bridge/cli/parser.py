@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "login": "bridge.cli.account.login:login",
     "logout": "bridge.cli.account.login:logout",
     "devices": "bridge.cli.account.devices:app",
+    "lan": "bridge.cli.account.lan:app",
     "doctor": "bridge.cli.doctor:doctor",
     "redact": "bridge.cli.log.redact:redact",
     "config": "bridge.cli.config:config",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sync import __version__
 from sync.clock import Clock, timestamp
-from sync.cloud.auth import owner_store
+from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
@@ -146,6 +146,15 @@ class DeviceService:
             raise DeviceUnknown("no device of this id is known here")
         await self._record_event(DEVICE_HIDDEN, {"device_id": device_id, "hidden": hidden})
         return await self._local_list()
+
+    async def keys_and_revocations(self) -> tuple[dict[str, str], dict[str, str | None]]:
+        """The known public keys, each with its device, and the revoked devices with their keys, as far as known.
+
+        From local data: the last sync, the last list of the server, and the events since.
+        """
+        keys = await self._log.database.read(device_key_store.read_device_keys)
+        known = await self._local_list()
+        return keys, {device.device_id: device.public_key for device in known.devices if device.revoked}
 
     async def record_own_name(self) -> None:
         """Record this device's name if it is new; other devices label its memory with it.

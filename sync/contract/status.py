@@ -8,8 +8,8 @@ from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.cloud.contact import Contact
     from sync.cloud.replication.pull_progress import PullProgress
+    from sync.cloud.replication.replicator import CloudStatus
     from sync.cloud.replication.sync_round import RoundResult
-    from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
 
 
@@ -123,6 +123,7 @@ class AppStatus:
     watching: bool
     sidecar: bool
     version: str
+    lan_peers: tuple[str, ...] = ()  # the ids of connected devices
 
 
 def status_to_json(value: AppStatus) -> StatusJson:
@@ -137,7 +138,7 @@ def status_to_json(value: AppStatus) -> StatusJson:
             "sha256": value.document_sha256,
             "warnings": list(value.warnings),
         },
-        "lan": {"peers": []},
+        "lan": {"peers": list(value.lan_peers)},
         "watchers": {"file": value.watching},
         "sidecar": value.sidecar,
         "version": value.version,

@@ -7,7 +7,7 @@ from sync.clock import Clock
 from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureGuard
 from sync.lan import frames, records, store
 from sync.lan.frames import Message
-from sync.lan.have_want import Action, PeerConversation, ReadHoldings, Send, SendEvents, StoreEvents
+from sync.lan.have_want import Action, CheckNumbers, PeerConversation, ReadHoldings, Send, SendEvents, StoreEvents
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -58,6 +58,8 @@ class PeerExchange:
                         yield message
                 case StoreEvents() as came:
                     await self._store(records.parse_records(came.records, came.asked))
+                case CheckNumbers(last):
+                    await self._log.database.read(store.check_numbers, last)
                 case ReadHoldings():
                     own = await self._log.database.read(store.read_holdings)
                     waiting = [*self._conversation.on_holdings(own), *waiting]

@@ -36,12 +36,14 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 class Have(msgspec.Struct, frozen=True, tag="have"):
     """What the sender offers: erasure requests and corrections apart from all other events.
 
-    `epoch` names the state of the sender's numbers. Numbers of another epoch mean other events.
+    `epoch` names the state of the sender's numbers. Numbers of another epoch mean other events. `last` has the highest
+    number of each offered replica with its event id: another id here means that two databases continue one history.
     """
 
     epoch: ShortText
     erasures: WireRanges
     events: WireRanges
+    last: dict[ShortText, tuple[Number, ShortText]] = {}
 
 
 class Want(msgspec.Struct, frozen=True, tag="want"):

@@ -5,6 +5,7 @@ received. Every list of numbers belongs to an epoch; numbers of another epoch ar
 Reasons: docs/decisions/030-lan-sync.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,13 +21,15 @@ MAX_EMPTY_ANSWERS: Final = 100  # in a row, of a peer that offers what it does n
 class Holdings:
     """What this device's log holds, of one epoch, and the part of it that it offers to peers.
 
-    `erasures`: offered erasure requests and corrections; `events`: all other offered events.
+    `erasures`: offered erasure requests and corrections; `events`: all other offered events. `last`: the highest
+    offered number of each replica and its event id.
     """
 
     epoch: str
     held: NumberRanges = field(default_factory=dict)
     erasures: NumberRanges = field(default_factory=dict)
     events: NumberRanges = field(default_factory=dict)
+    last: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,18 @@ class StoreEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckNumbers:
+    """Compare these numbers and event ids with the log; end the conversation if it has others under them."""
+
+    last: Mapping[str, tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadHoldings:
     """Read the holdings again and pass them to `on_holdings`."""
 
 
-Action = Send | SendEvents | StoreEvents | ReadHoldings
+Action = Send | SendEvents | StoreEvents | CheckNumbers | ReadHoldings
 
 
 class PeerConversation:
@@ -111,7 +121,7 @@ class PeerConversation:
             self._requested = self._asked = NO_NUMBERS
             self._empty_answers = 0
         self._peer = Holdings(have.epoch, NO_NUMBERS, erasures, events)
-        return self._go_on()
+        return [*([CheckNumbers(have.last)] if have.last else []), *self._go_on()]
 
     def _on_want(self, want: frames.Want) -> list[Action]:
         if want.epoch != self._own.epoch:
@@ -156,7 +166,7 @@ class PeerConversation:
             return []
         self._deferred = None
         offered = union(self._own.erasures, self._own.events)
-        return [SendEvents(want.epoch, intersect(wanted, offered))]
+        return [SendEvents(want.epoch, first_numbers(intersect(wanted, offered), WANT_EVENTS))]
 
     def _has_peers_erasures(self) -> bool:
         return self._peer is not None and not self._lacking_erasures()
@@ -175,4 +185,5 @@ class PeerConversation:
 
     def _announce(self) -> Send:
         own = self._own
-        return Send(frames.Have(own.epoch, to_wire_ranges(own.erasures), to_wire_ranges(own.events)))
+        last = dict(own.last)
+        return Send(frames.Have(own.epoch, to_wire_ranges(own.erasures), to_wire_ranges(own.events), last))

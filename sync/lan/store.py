@@ -1,6 +1,6 @@
 """The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -51,6 +51,8 @@ where replica_id = :replica and replica_seq between :first and :last and {_OFFER
 order by replica_seq
 """)  # noqa: S608 - constants only
 
+_UNDER: Final = text("select event_id from events where replica_id = :replica and replica_seq = :number")
+
 EventReview = Callable[[Transaction, Event], Event]
 
 
@@ -65,7 +67,30 @@ def read_holdings(connection: Transaction) -> Holdings:
         for replica, found in of.items():
             held.setdefault(replica, []).extend(found)
     merged = {replica: _joined(found) for replica, found in held.items()}
-    return Holdings(log_store.existing_replica_id(connection), merged, ranges["erasures"], ranges["events"])
+    epoch, erasures, offered = log_store.existing_replica_id(connection), ranges["erasures"], ranges["events"]
+    return Holdings(epoch, merged, erasures, offered, _last_of(connection, erasures, offered))
+
+
+def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple[int, str]]:
+    """The highest number of each replica, with its event id."""
+    highest: dict[str, int] = {}
+    for numbers in offered:
+        for replica, ranges in numbers.items():
+            highest[replica] = max(highest.get(replica, 0), ranges[-1][1])
+    ids = {replica: _id_under(connection, replica, number) for replica, number in highest.items()}
+    return {replica: (highest[replica], event_id) for replica, event_id in ids.items() if event_id is not None}
+
+
+def _id_under(connection: Transaction, replica: str, number: int) -> str | None:
+    found: str | None = connection.execute(_UNDER, {"replica": replica, "number": number}).scalar()
+    return found
+
+
+def check_numbers(connection: Transaction, last: Mapping[str, tuple[int, str]]) -> None:
+    """Raises DeviceForked if the log has another event under one of these numbers."""
+    for replica, (number, event_id) in last.items():
+        if _id_under(connection, replica, number) not in {None, event_id}:
+            raise DeviceForked("a peer has other events under numbers that are in use here")
 
 
 def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

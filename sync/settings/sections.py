@@ -160,6 +160,20 @@ class DocumentSettings(SettingsSection):
     ] = KeepLimit(30)
 
 
+class LanSettings(SettingsSection):
+    enabled: Annotated[
+        Literal["auto", "on", "off"],
+        Field(
+            description="sync directly with the account's devices on the local network. `auto`: while the account has"
+            " a second device; `off`: no port is opened"
+        ),
+    ] = "auto"
+    address: Annotated[
+        str, Field(max_length=64, description="the address that this device listens on; empty: all of them")
+    ] = ""
+    port: Annotated[int, Field(ge=0, le=65_535, description="the port; 0: any free one, another after each start")] = 0
+
+
 class SyncSettings(SettingsSection):
     poll_seconds: Annotated[
         float, Field(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")

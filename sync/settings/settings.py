@@ -30,6 +30,7 @@ from sync.settings.sections import (
     Address,
     DailySettings,
     DocumentSettings,
+    LanSettings,
     LessonSettings,
     LoadSettings,
     PrivacySettings,
@@ -120,6 +121,7 @@ class Settings(BaseSettings):
     lessons: LessonSettings = LessonSettings()
     document: DocumentSettings = DocumentSettings()
     sync: SyncSettings = SyncSettings()
+    lan: LanSettings = LanSettings()
     recall: RecallSettings = RecallSettings()
 
     @classmethod

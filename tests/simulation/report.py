@@ -27,7 +27,6 @@ from tests.simulation.workload.plan import (
     FEW_ASKED,
     FEW_MET,
     FEW_RETURNS,
-    FEW_TAUGHT,
     FEWEST,
     IS_SLOW,
     KINDS,
@@ -38,7 +37,6 @@ from tests.simulation.workload.plan import (
     MOST_MET,
     MOST_PAUSES,
     MOST_RETURNS,
-    MOST_TAUGHT,
     PAUSES,
     PAUSING,
     RATES,
@@ -46,8 +44,6 @@ from tests.simulation.workload.plan import (
     RETURNS,
     SLOW,
     SLOWEST,
-    TEACHES,
-    TEACHING,
     TOGETHER,
 )
 
@@ -209,7 +205,7 @@ def page(record: SimulationReport) -> str:
             "",
             "## The faults",
             "",
-            *_ranges([fault.kind for fault in record.faults]),
+            *_ranges(),
             "",
         ]
     )
@@ -262,7 +258,7 @@ def _table(faults: Iterable[FaultKindResult]) -> Iterable[str]:
         yield f"| {fault.kind} | {words} | {' | '.join(met)} |"
 
 
-def _ranges(recorded: Collection[str]) -> Iterable[str]:
+def _ranges() -> Iterable[str]:
     yield f"Each is on or off per seed; {FEWEST} to {MOST} steps on 3 to 5 devices of 1 or 2 users."
     yield ""
     for kind, most in RATES.items():
@@ -283,9 +279,6 @@ def _ranges(recorded: Collection[str]) -> Iterable[str]:
     yield f"{SLOWEST:g} s each, and other writers share them meanwhile."
     yield f"In {PAUSES:.0%} (`{PAUSING}`) a program empties the memory file and writes it in pieces, with pauses, up to"
     yield f"{MOST_PAUSES} times; in {ERASES:.0%} (`{ERASED}`) an editor saves text that was erased after it was loaded."
-    if TEACHING in recorded:
-        times = f"{FEW_TAUGHT} to {MOST_TAUGHT} times"
-        yield f"In {TEACHES:.0%} (`{TEACHING}`) people teach, correct and forget lessons, {times}."
 
 
 def part(record: SimulationReport) -> str:

@@ -45,6 +45,10 @@ class DeviceKey:
         """The secret that proves possession of the key to the server: 64 hexadecimal digits, derived from the key."""
         return _derive_proof(await asyncio.to_thread(self._load_or_create, rotate=False))
 
+    async def private_half(self) -> bytes:
+        """The 32 bytes of the private half, for TLS with other devices. Never store or log them."""
+        return await asyncio.to_thread(self._load_or_create, rotate=False)
+
     async def sign(self, data: bytes) -> str:
         """Sign bytes; the signature in base64."""
         return await asyncio.to_thread(lambda: _sign(self._load_or_create(rotate=False), data))

@@ -13,6 +13,7 @@ _DELETE_UNLISTED_KEYS: Final = delete(device_keys).where(
     device_keys.c.public_key.not_in(bindparam("listed", expanding=True))
 )
 _INSERT_KEY: Final = insert(device_keys).prefix_with("or ignore")
+_KEYS: Final = select(device_keys.c.public_key, device_keys.c.device_id)
 _KNOWN_KEYS: Final = select(device_keys.c.public_key).where(device_keys.c.first_seen_at <= bindparam("moment"))
 
 
@@ -23,6 +24,11 @@ def replace_device_keys(connection: Transaction, rows: Sequence[DeviceRow], now:
     values = [{"public_key": key, "device_id": device, "first_seen_at": now} for key, device in listed.items()]
     if values:
         connection.execute(_INSERT_KEY, values)
+
+
+def read_device_keys(connection: Transaction) -> dict[str, str]:
+    """The keys of the account's devices as of the last sync, each with its device id."""
+    return {row.public_key: row.device_id for row in connection.execute(_KEYS)}
 
 
 def keys_known_before(connection: Transaction, moment: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from sync.lan.frames import ProtocolError
     "message",
     [
         frames.Hello(1, "device-a", "书房", "0.2.0"),
-        frames.Have("rep_a", {"rep_a": [(1, 3)]}, {"rep_b": [(1, 1), (4, 9)]}),
+        frames.Have("rep_a", {"rep_a": [(1, 3)]}, {"rep_b": [(1, 1), (4, 9)]}, {"rep_a": (3, "evt_3")}),
         frames.Want("rep_a", {"rep_a": [(1, 3)]}),
         frames.Events("rep_a", [{"event_id": "evt_1", "payload": {"text": "字"}}]),
         frames.Sent("rep_a"),

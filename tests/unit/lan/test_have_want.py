@@ -4,7 +4,16 @@ import pytest
 
 from sync.lan import frames
 from sync.lan.frames import ProtocolError
-from sync.lan.have_want import Action, Holdings, PeerConversation, ReadHoldings, Send, SendEvents, StoreEvents
+from sync.lan.have_want import (
+    Action,
+    CheckNumbers,
+    Holdings,
+    PeerConversation,
+    ReadHoldings,
+    Send,
+    SendEvents,
+    StoreEvents,
+)
 from sync.lan.ranges import NumberRanges, union
 
 A, B = "rep_a", "rep_b"
@@ -116,6 +125,12 @@ def test_news_of_the_log_is_told_once() -> None:
     more = holdings(A, {A: ((1, 1),)})
     assert sent(talk.on_holdings(more)) == [have(A, {A: [(1, 1)]})]
     assert talk.on_holdings(more) == []
+
+
+def test_the_last_numbers_of_a_peer_are_compared_with_the_log() -> None:
+    talk = PeerConversation(holdings(A, {A: ((1, 2),)}))
+    compared = talk.on_message(frames.Have(B, {}, {A: [(1, 2)]}, {A: (2, "evt_2")}))
+    assert compared == [CheckNumbers({A: (2, "evt_2")})]
 
 
 def test_two_devices_with_the_same_events_are_level() -> None:

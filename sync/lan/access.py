@@ -1,0 +1,124 @@
+"""The local network for the application: off, alone, listening or failed. TLS is imported when it is needed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from sync.errors import LanOff
+from sync.lan.model import LanPeerJson, LanRefusalJson, LanStatusJson
+from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
+from sync.settings.sections import LanSettings
+
+if TYPE_CHECKING:
+    from sync.lan.service import LanService
+    from sync.lan.trust import RefusalCause
+
+START_DELAY: Final = 0.5  # seconds after a start in which nothing of it is loaded
+RETRY_SECONDS: Final = 30.0  # after the port could not be opened
+START_TIMEOUT: Final = 10.0  # seconds that a person waits for the port
+
+HINTS: Final = {
+    "stranger": "It is no device of this account, or this device has not synced since it became one.",
+    "revoked": "It was revoked; it stays refused.",
+    "copy_of_this_device": "It has a copy of this device's data directory: start it once with the cloud, or revoke it.",
+    "copied_database": "One of the two databases was copied or restored from a backup: sync both with the cloud once.",
+    "tls_failed": "It speaks no TLS 1.3; another program may have tried this port.",
+    "too_slow": "It did not answer in time.",
+    "protocol_error": "It sent something else than this program does.",
+    "other_version": "Update xiaobai-memory on the older of the two devices.",
+    "too_many_connections": "Some machine opens many connections to this port.",
+    "refused_by_the_other_device": "`xiaobai-memory lan status` on the other device says why.",
+}
+
+State = Literal["off", "alone", "listening", "failed"]
+
+
+class LanAccess:
+    """Starts the service when the account has a second device, or a person asks.
+
+    `count_others` reads how many other devices there are; it may differ after one of `devices_changed` has moved.
+    """
+
+    def __init__(
+        self,
+        settings: LanSettings,
+        build: "Callable[[], LanService]",
+        count_others: Callable[[], Awaitable[int]],
+        devices_changed: Sequence[ChangeCounter],
+    ) -> None:
+        self._settings = settings
+        self._build = build
+        self._count_others = count_others
+        self._devices_changed = devices_changed
+        self._is_running = False  # only a sidecar runs it, unless it is off
+        self._service: LanService | None = None
+        self._asked = ChangeCounter()
+        self._tried = ChangeCounter()  # the port was opened, or could not be
+
+    def peer_ids(self) -> list[str]:
+        """The devices that are connected now."""
+        return [peer.device_id for peer in self.peers()]
+
+    def peers(self) -> tuple[LanPeerJson, ...]:
+        return () if self._service is None else self._service.peers()
+
+    async def status(self) -> LanStatusJson:
+        service = self._service
+        address, port = (service and service.listening_at) or (None, None)
+        return LanStatusJson(
+            enabled=self._settings.enabled,
+            state=self._state(),
+            address=address,
+            port=port,
+            problem=None if service is None else service.problem,
+            trusted=await self._count_others(),
+            peers=self.peers(),
+            refusals=() if service is None else tuple(
+                LanRefusalJson(one.cause, one.address, one.device_id, one.count, one.last_at, _hint(one.cause))
+                for one in service.refusals.newest_first()
+            ),
+        )  # fmt: skip
+
+    async def connect(self, host: str, port: int) -> LanPeerJson:
+        """Connect to a device of the account. LanOff, PeerUnreachable, PeerRefused."""
+        if not self._is_running:
+            raise LanOff("this device takes no part in the local network")
+        if self._service is None or self._service.listening_at is None:
+            tried = self._tried.count
+            self._asked.increment()
+            await wait_for_any_change(START_TIMEOUT, (self._tried, tried))
+        if self._service is None:
+            raise LanOff("the local network has not started yet")
+        return await self._service.connect(host, port)
+
+    async def run(self) -> None:
+        """Listen until cancelled, from the moment that there is a second device."""
+        self._is_running = True
+        await asyncio.sleep(START_DELAY)
+        asked = 0
+        seen = [(counter, counter.count) for counter in self._devices_changed]
+        while self._settings.enabled == "auto" and self._asked.count == asked and not await self._count_others():
+            await wait_for_any_change(None, *seen, (self._asked, asked))
+            seen = [(counter, counter.count) for counter in self._devices_changed]
+        if self._service is None:
+            self._service = await asyncio.to_thread(self._build)
+        while True:
+            asked = self._asked.count
+            try:
+                await self._service.run(self._tried.increment)
+            except OSError:  # the port is taken, or the address is none of this machine's; `status` says so
+                self._tried.increment()
+                await wait_for_any_change(RETRY_SECONDS, (self._asked, asked))
+
+    def _state(self) -> State:
+        if not self._is_running:
+            return "off"
+        if self._service is None:
+            return "alone"
+        if self._service.problem is not None:
+            return "failed"
+        return "listening" if self._service.listening_at is not None else "alone"
+
+
+def _hint(cause: "RefusalCause") -> str:
+    return HINTS.get(cause.value, "")

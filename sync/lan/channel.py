@@ -1,0 +1,86 @@
+"""A TLS connection to a peer as a stream of messages, with a deadline for every step."""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+
+from sync.lan import frames
+from sync.lan.frames import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds. `idle`: between two messages, and a peer sends a `Ping` more often; `frame`: for the rest of one."""
+
+    handshake: float = 5.0
+    hello: float = 5.0
+    frame: float = 30.0
+    idle: float = 45.0
+    ping: float = 15.0
+
+
+class PeerChannel:
+    """A connection after its handshake. Errors: TimeoutError, ProtocolError, EOFError, OSError."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, deadlines: Deadlines) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.deadlines = deadlines
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate that the peer has shown, in DER."""
+        tls = self._writer.get_extra_info("ssl_object")
+        certificate: bytes | None = None if tls is None else tls.getpeercert(binary_form=True)
+        return certificate
+
+    @property
+    def address(self) -> tuple[str, int]:
+        name = self._writer.get_extra_info("peername") or ("", 0)
+        return str(name[0]), int(name[1])
+
+    async def send(self, message: Message) -> None:
+        async with asyncio.timeout(self.deadlines.frame):
+            self._writer.write(frames.encode(message))
+            await self._writer.drain()
+
+    async def receive(self, *, within: float | None = None) -> Message:
+        """The next message. Nothing of a frame that is too large is read."""
+        async with asyncio.timeout(within or self.deadlines.idle):
+            header = await self._reader.readexactly(frames.LENGTH_BYTES)
+        async with asyncio.timeout(self.deadlines.frame):
+            return frames.decode(await self._reader.readexactly(frames.body_length(header)))
+
+    def close(self) -> None:
+        """Close without waiting: a peer that vanished would not answer."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+
+async def accept_tls(connection: socket.socket, context: ssl.SSLContext, deadlines: Deadlines) -> PeerChannel:
+    """Do the server's side of the handshake. Raises OSError (an SSLError is one), TimeoutError."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=frames.MAX_FRAME_BYTES)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    async with asyncio.timeout(deadlines.handshake):
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, connection, ssl=context, ssl_handshake_timeout=deadlines.handshake
+        )
+    return PeerChannel(reader, asyncio.StreamWriter(transport, protocol, reader, loop), deadlines)
+
+
+async def connect_tls(host: str, port: int, context: ssl.SSLContext, deadlines: Deadlines) -> PeerChannel:
+    """Connect and do the client's side of the handshake. Raises OSError (an SSLError is one), TimeoutError."""
+    async with asyncio.timeout(deadlines.handshake):
+        reader, writer = await asyncio.open_connection(
+            host,
+            port,
+            ssl=context,
+            server_hostname="",
+            ssl_handshake_timeout=deadlines.handshake,
+            limit=frames.MAX_FRAME_BYTES,
+        )
+    return PeerChannel(reader, writer, deadlines)

@@ -1,0 +1,124 @@
+"""One connection to a trusted peer: greetings, then the exchange of events for as long as it lasts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sync.errors import DeviceForked
+from sync.lan import frames
+from sync.lan.channel import PeerChannel
+from sync.lan.exchange import PeerExchange
+from sync.lan.frames import Hello, Message, ProtocolError
+from sync.lan.trust import RefusalCause
+from sync.runtime.change_counter import ChangeCounter
+
+MAX_WAITING_MESSAGES: Final = 256  # to a peer that does not read; an honest one is never owed as many
+CHANGE_PAUSE: Final = 0.2  # seconds in which changes of the log are told together
+
+
+class ConnectionRefused(Exception):
+    """The connection ends, and `cause` is shown in `lan/status`."""
+
+    def __init__(self, cause: RefusalCause) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class LogFollower:
+    """What a connection watches: changes of the log, and whether the peer is still trusted after each."""
+
+    changed: ChangeCounter
+    refusal_now: Callable[[], Awaitable[RefusalCause | None]]
+
+
+async def greet(channel: PeerChannel, own: Hello) -> Hello:
+    """Exchange the first messages. Raises ConnectionRefused and what a channel raises."""
+    await channel.send(own)
+    try:
+        answer = await channel.receive(within=channel.deadlines.hello)
+    except (EOFError, ConnectionError) as error:  # in TLS 1.3 the other side judges after our handshake is complete
+        raise ConnectionRefused(RefusalCause.REFUSED_THERE) from error
+    if isinstance(answer, frames.Bye):
+        raise ConnectionRefused(cause_of(answer))
+    if not isinstance(answer, Hello):
+        raise ProtocolError("the first message is no greeting")
+    if answer.version != frames.PROTOCOL_VERSION:
+        raise ConnectionRefused(RefusalCause.VERSION)
+    return answer
+
+
+def cause_of(bye: frames.Bye) -> RefusalCause:
+    """The cause that a peer gives."""
+    return next((cause for cause in RefusalCause if cause == bye.cause), RefusalCause.REFUSED_THERE)
+
+
+class PeerConnection:
+    """Runs an exchange over a channel until either side ends it."""
+
+    def __init__(self, channel: PeerChannel, exchange: PeerExchange, follower: LogFollower) -> None:
+        self._channel = channel
+        self._exchange = exchange
+        self._follower = follower
+        self._outgoing = asyncio.Queue[Message]()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._turn = asyncio.Lock()  # one step of the conversation at a time
+
+    async def run(self) -> None:
+        """Exchange events. Raises ConnectionRefused, ProtocolError, TimeoutError, EOFError, OSError, StorageError."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                seen = self._follower.changed.count
+                await self._queue(self._exchange.start())
+                group.create_task(self._send_queued())
+                group.create_task(self._follow_log(seen))
+                group.create_task(self._read())
+        except* Exception as errors:  # noqa: BLE001 - the first of them is raised
+            raise _first(errors) from None
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._channel.receive()
+            if isinstance(message, frames.Bye):
+                raise ConnectionRefused(cause_of(message))
+            try:
+                await self._queue(self._exchange.on_message(message))
+            except DeviceForked as error:
+                raise ConnectionRefused(RefusalCause.FORKED) from error
+            await self._room.wait()
+
+    async def _follow_log(self, seen: int) -> None:
+        while True:
+            seen = await self._follower.changed.wait_for_change(seen)
+            await asyncio.sleep(CHANGE_PAUSE)
+            seen = self._follower.changed.count
+            if (cause := await self._follower.refusal_now()) is not None:
+                raise ConnectionRefused(cause)
+            await self._queue(self._exchange.on_log_change())
+
+    async def _queue(self, messages: AsyncIterator[Message]) -> None:
+        async with self._turn:
+            async for message in messages:
+                self._outgoing.put_nowait(message)
+        if self._outgoing.qsize() > MAX_WAITING_MESSAGES:
+            self._room.clear()
+
+    async def _send_queued(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._channel.deadlines.ping):
+                    message = await self._outgoing.get()
+            except TimeoutError:
+                message = frames.Ping()
+            await self._channel.send(message)
+            if self._outgoing.qsize() <= MAX_WAITING_MESSAGES:
+                self._room.set()
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,101 @@
+"""Accept connections of peers: at most so many, each with a deadline, refused before anything of it is used."""
+
+import asyncio
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sync.lan.channel import Deadlines, PeerChannel, accept_tls
+from sync.lan.trust import RefusalCause
+
+MAX_CONNECTIONS: Final = 16  # open ones and handshakes together
+MAX_HANDSHAKES_PER_ADDRESS: Final = 4  # so that one machine cannot take all places
+BACKLOG: Final = 32
+ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
+
+ContextFactory = Callable[[], Awaitable[ssl.SSLContext]]
+ServeChannel = Callable[[PeerChannel], Awaitable[None]]
+NoteRefusal = Callable[[RefusalCause, str], None]
+
+
+def open_listener(address: str, port: int) -> socket.socket:
+    """A listening socket; an empty address means all of IPv4, and of IPv6 where the system has both. Raises OSError."""
+    if address:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    elif socket.has_dualstack_ipv6():
+        listening = socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+    else:
+        listening = socket.create_server(("", port), backlog=BACKLOG)
+    listening.setblocking(False)
+    return listening
+
+
+class PeerListener:
+    """Accepts on one socket until cancelled. `serve` gets each channel after its handshake and closes it."""
+
+    def __init__(
+        self, listening: socket.socket, context: ContextFactory, deadlines: Deadlines, serve: ServeChannel,
+        on_refusal: NoteRefusal,
+    ) -> None:  # fmt: skip
+        self._socket = listening
+        self._context = context
+        self._deadlines = deadlines
+        self._serve = serve
+        self._on_refusal = on_refusal
+        self._open = 0
+        self._handshakes = Counter[str]()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    connection, name = await loop.sock_accept(self._socket)
+                except OSError:  # such as too many open files
+                    await asyncio.sleep(ACCEPT_PAUSE)
+                    continue
+                address = str(name[0])
+                if self._open >= MAX_CONNECTIONS or self._handshakes[address] >= MAX_HANDSHAKES_PER_ADDRESS:
+                    connection.close()
+                    self._on_refusal(RefusalCause.FULL, address)
+                    continue
+                self._open += 1
+                self._handshakes[address] += 1
+                group.create_task(self._handle(connection, address))
+
+    async def _handle(self, connection: socket.socket, address: str) -> None:
+        try:
+            channel = await self._shake_hands(connection, address)
+            if channel is not None:
+                await self._serve(channel)
+        finally:
+            self._open -= 1
+
+    async def _shake_hands(self, connection: socket.socket, address: str) -> PeerChannel | None:
+        try:
+            return await accept_tls(connection, await self._context(), self._deadlines)
+        except (OSError, TimeoutError) as error:
+            connection.close()
+            cause = refusal_of_handshake(error)
+            if cause is not None:
+                self._on_refusal(cause, address)
+            return None
+        finally:
+            self._handshakes[address] -= 1
+            if not self._handshakes[address]:
+                del self._handshakes[address]
+
+
+def refusal_of_handshake(error: OSError | TimeoutError) -> RefusalCause | None:
+    """What a failed handshake means; None for a connection that only ended, as a port scan's does."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return RefusalCause.STRANGER
+    if isinstance(error, ssl.SSLError):
+        no_certificate = error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+        return RefusalCause.STRANGER if no_certificate else RefusalCause.TLS
+    if isinstance(error, TimeoutError | ConnectionAbortedError):  # asyncio raises either
+        return RefusalCause.SLOW
+    return None

@@ -1,0 +1,50 @@
+"""What `lan/*` answers. Imported without TLS or discovery."""
+
+from typing import Literal
+
+import msgspec
+
+
+class LanPeerJson(msgspec.Struct, frozen=True, rename="camel"):
+    """A connected device. `level`: this device lacks nothing that the peer offers. Counts are of this connection."""
+
+    device_id: str
+    name: str
+    address: str
+    port: int
+    direction: Literal["incoming", "outgoing"]
+    since: str
+    level: bool
+    sent: int
+    received: int
+
+
+class LanRefusalJson(msgspec.Struct, frozen=True, rename="camel"):
+    """Connections that were refused for one cause. `deviceId` is empty for a stranger."""
+
+    cause: str
+    address: str
+    device_id: str
+    count: int
+    last_at: str
+    hint: str
+
+
+class LanStatusJson(msgspec.Struct, frozen=True, rename="camel"):
+    """`state`: `alone` while the account has no second device, `failed` if the port cannot be opened (`problem`).
+
+    `trusted` counts the other devices of the account that may connect.
+    """
+
+    enabled: Literal["auto", "on", "off"]
+    state: Literal["off", "alone", "listening", "failed"]
+    address: str | None
+    port: int | None
+    problem: str | None
+    trusted: int
+    peers: tuple[LanPeerJson, ...]
+    refusals: tuple[LanRefusalJson, ...]
+
+
+class LanPeersJson(msgspec.Struct, frozen=True, rename="camel"):
+    peers: tuple[LanPeerJson, ...]

@@ -1,0 +1,328 @@
+"""Devices on 127.0.0.1 with real sockets and TLS: what travels, and who is refused."""
+
+import asyncio
+import socket
+import ssl
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sync.errors import LanOff, PeerRefused, PeerUnreachable
+from sync.lan import frames
+from sync.lan.certificates import tls_context
+from sync.lan.channel import Deadlines, connect_tls
+from sync.lan.frames import Hello
+from sync.lan.listener import MAX_CONNECTIONS, MAX_HANDSHAKES_PER_ADDRESS
+from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
+from tests.integration.lan.nodes import until_async as eventually
+from tests.support import device_key_in, draft, new_server
+
+GREETING = Hello(frames.PROTOCOL_VERSION, "device-b", "书房", "1")
+
+
+async def level(*all_nodes: Node) -> None:
+    counters = [node.device.log.changed for node in all_nodes]
+
+    async def same() -> bool:
+        texts = [await node.texts() for node in all_nodes]
+        return all(of == texts[0] for of in texts)
+
+    await eventually(same, *counters)
+
+
+async def drained(node: Node, cause: str) -> None:
+    await until(lambda: cause in node.causes(), node.service.changed)
+
+
+async def test_events_travel_both_ways_over_one_connection(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.device.record_notes("甲")
+        await b.device.record_notes("乙")
+        peer = await a.connect(b)
+        assert (peer.device_id, peer.name, peer.direction) == ("device-b", "name of device-b", "outgoing")
+        await level(a, b)
+        assert await b.texts() == ["乙", "甲"]
+        await b.device.record_notes("后来")
+        await level(a, b)
+        assert "后来" in await a.texts()
+        await until(lambda: all(node.service.peers()[0].level for node in (a, b)))
+        assert [peer.device_id for peer in b.service.peers()] == ["device-a"]
+
+
+async def test_a_device_passes_on_what_came_from_another(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
+        await a.connect(b)
+        await b.connect(c)
+        await a.device.record_notes("甲")
+        await level(a, b, c)
+        assert await c.texts() == ["甲"]
+
+
+async def test_ten_thousand_events_arrive(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.device.log.append([draft(f"第 {number} 条") for number in range(10_000)])
+        await b.connect(a)
+        await eventually(lambda: _count(b, 10_000), b.device.log.changed)
+
+
+async def _count(node: Node, wanted: int) -> bool:
+    return await node.device.rows("select count(*) from events") == [(wanted,)]
+
+
+async def test_connecting_again_keeps_the_one_connection(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        first = await a.connect(b)
+        assert (await a.connect(b)).since == first.since
+        await b.connect(a)
+        await until(lambda: len(a.service.peers()) == len(b.service.peers()) == 1)
+        await a.device.record_notes("甲")
+        await level(a, b)
+
+
+async def test_two_devices_that_connect_to_each_other_at_once_get_level(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await asyncio.gather(a.connect(b), b.connect(a), return_exceptions=True)
+        await a.device.record_notes("甲")
+        await level(a, b)
+        await until(lambda: len(a.service.peers()) == len(b.service.peers()) == 1)
+
+
+async def test_a_connection_that_broke_is_made_again(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        await until(b.service.peers)
+        b.service._active[a.public_key].channel.abort()
+        await until(lambda: not b.service.peers(), b.service.changed)
+        await b.device.record_notes("断线时")
+        await level(a, b)
+
+
+# --- who is refused -------------------------------------------------------------------------------------------
+
+
+async def test_a_stranger_is_refused_and_learns_no_greeting(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        del b.keys[a.public_key]
+        channel = await a.raw_channel(b)
+        assert await refused_silently(channel)
+        await drained(b, "stranger")
+        assert b.service.peers() == ()
+
+
+async def test_a_stranger_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        assert await refused_silently(await connect_tls("127.0.0.1", a.port, context, Deadlines()))
+        await drained(a, "stranger")
+
+
+async def test_an_unknown_device_at_the_address_is_refused_by_the_caller(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
+        del a.keys[c.public_key]  # the pin is b's
+        with pytest.raises(PeerRefused) as refused:
+            await a.connect(c)
+        assert refused.value.cause == "stranger"
+        assert a.causes() == ["stranger"]
+        assert b.service.peers() == c.service.peers() == ()
+
+
+@pytest.mark.parametrize("by_caller", [True, False])
+async def test_a_revoked_device_is_refused_by_name(tmp_path: Path, *, by_caller: bool) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        refusing, other = (a, b) if by_caller else (b, a)
+        refusing.revoked[other.device.log.device_id] = None
+        with pytest.raises(PeerRefused) as refused:
+            await a.connect(b)
+        assert refused.value.cause == "revoked"
+        (refusal,) = refusing.service.refusals.newest_first()
+        assert (refusal.cause, refusal.device_id) == ("revoked", other.device.log.device_id)
+
+
+async def test_a_device_that_is_revoked_while_connected_is_cut_off(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        await until(b.service.peers)
+        b.revoked["device-a"] = a.public_key
+        await b.device.record_notes("不给甲")
+        await drained(b, "revoked")
+        await drained(a, "revoked")
+        assert "不给甲" not in await a.texts()
+
+
+async def test_a_copied_home_is_refused_as_a_copy(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        seed = await device_key_in(a.device.folder).private_half()
+        context = tls_context(seed, [a.public_key], b.device.folder, server=False)
+        channel = await connect_tls("127.0.0.1", a.port, context, Deadlines())
+        assert await refused_silently(channel)
+        await drained(a, "copy_of_this_device")
+
+
+async def test_two_databases_that_continue_one_history_end_the_connection_with_the_cause(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
+        await a.device.record_notes("甲")
+        await a.connect(c)
+        await level(a, c)
+        await b.device.record_notes("另一个")
+        await b.device.database.write(
+            lambda connection: connection.exec_driver_sql(f"update events set replica_id = '{a.device.replica_id}'")
+        )
+        await b.connect(c)
+        await drained(c, "copied_database")
+        assert await c.texts() == ["甲"]
+
+
+async def test_an_older_tls_version_is_refused(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        seed = await device_key_in(b.device.folder).private_half()
+        context = tls_context(seed, [a.public_key, b.public_key], b.device.folder, server=False)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(OSError):  # noqa: PT011 - an alert or a reset connection
+            await connect_tls("127.0.0.1", a.port, context, Deadlines())
+        await drained(a, "tls_failed")
+
+
+async def test_what_is_no_tls_is_refused(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,):
+        with bare_connection(a) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            await drained(a, "tls_failed")
+
+
+async def test_recorded_bytes_that_are_sent_again_are_refused(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        recorded = bytearray()
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            there, back = await asyncio.open_connection("127.0.0.1", b.port)
+
+            async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter, *, record: bool) -> None:
+                while piece := await source.read(65_536):
+                    recorded.extend(piece if record else b"")
+                    target.write(piece)
+
+            await asyncio.gather(pump(reader, back, record=True), pump(there, writer, record=False))
+
+        proxy = await asyncio.start_server(carry, "127.0.0.1", 0)
+        await a.device.record_notes("甲")
+        peer = await a.service.connect("127.0.0.1", proxy.sockets[0].getsockname()[1])
+        assert peer.device_id == "device-b"
+        await level(a, b)
+        assert "甲".encode() not in recorded
+        assert b"device-a" not in recorded
+        with bare_connection(b) as connection:
+            connection.sendall(bytes(recorded))
+            await drained(b, "tls_failed")
+        proxy.close()
+
+
+async def test_a_frame_that_is_too_large_ends_the_connection_unread(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        channel = await b.raw_channel(a)
+        await channel.send(GREETING)
+        await until(a.service.peers, a.service.changed)
+        channel._writer.write((frames.MAX_FRAME_BYTES + 1).to_bytes(4, "big") + b"x" * 100)
+        await drained(a, "protocol_error")
+        assert a.service.peers() == ()
+
+
+async def test_a_first_message_that_is_no_greeting_ends_the_connection(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        channel = await b.raw_channel(a)
+        await channel.send(frames.Want("e", {"rep_a": [(1, 5)]}))
+        await drained(a, "protocol_error")
+
+
+async def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        channel = await b.raw_channel(a)
+        await channel.send(Hello(99, "device-b", "书房", "9"))
+        await drained(a, "other_version")
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16"], ids=["nothing", "one byte"])
+async def test_a_handshake_that_does_not_go_on_ends_at_its_deadline(tmp_path: Path, sent: bytes) -> None:
+    async with nodes(tmp_path, new_server(), "a", deadlines=HASTY) as (a,):
+        with bare_connection(a) as connection:
+            connection.sendall(sent)
+            await drained(a, "too_slow")
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\1\0{"], ids=["half open", "half a header", "half a frame"])
+async def test_a_peer_that_falls_silent_is_dropped_at_a_deadline(tmp_path: Path, sent: bytes) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=HASTY) as (a, b):
+        channel = await b.raw_channel(a)
+        await channel.send(GREETING)
+        channel._writer.write(sent)
+        await drained(a, "too_slow")
+        await until(lambda: not a.service.peers(), a.service.changed)
+
+
+async def test_a_peer_that_never_greets_is_dropped(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=HASTY) as (a, b):
+        channel = await b.raw_channel(a)
+        await drained(a, "too_slow")
+        channel.close()
+
+
+async def test_one_address_cannot_take_all_places_and_a_device_still_gets_in(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=HASTY) as (a, b):
+        held = [bare_connection(a) for _ in range(MAX_CONNECTIONS * 2)]
+        await drained(a, "too_many_connections")
+        assert a.service.peers() == ()
+        for connection in held:
+            connection.close()
+        await eventually(lambda: _connects(b, a))
+    assert MAX_HANDSHAKES_PER_ADDRESS < MAX_CONNECTIONS
+
+
+async def _connects(node: Node, other: Node) -> bool:
+    try:
+        await node.connect(other)
+    except (PeerUnreachable, PeerRefused):
+        return False
+    return True
+
+
+def _is_counted(node: Node, count: int) -> bool:
+    return [refusal.count for refusal in node.service.refusals.newest_first()] == [count]
+
+
+async def test_a_refusal_is_logged_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,):
+        for count in range(1, 4):
+            with bare_connection(a) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                await until(partial(_is_counted, a, count))
+        assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+            "a connection on the local network was refused: tls_failed"
+        ]
+
+
+async def test_nobody_at_the_address_is_an_error_that_says_so(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,):
+        with pytest.raises(PeerUnreachable):
+            await a.service.connect("127.0.0.1", free_port())
+
+
+async def test_something_else_at_the_address_is_an_error(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", deadlines=HASTY) as (a,):
+        with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(PeerUnreachable):
+            await a.service.connect("127.0.0.1", silent.getsockname()[1])
+
+
+async def test_without_listening_nothing_connects(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        stopped = type(a.service)(a.device.log, a.service._device, clock=a.device.clock, settings=a.service._settings)
+        with pytest.raises(LanOff):
+            await stopped.connect("127.0.0.1", b.port)
+
+
+async def test_the_private_key_is_left_in_no_file(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        assert not list(tmp_path.rglob("lan-*"))
+        assert not list(tmp_path.rglob("*.tmp"))
