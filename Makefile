@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test proof proof-tests fuzz sim sim-bugs lint run bench bench-recall crash format types lock
+.PHONY: help setup demo test proof proof-tests fuzz sim sim-bugs lint run bench bench-recall bench-understanding crash format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -61,6 +61,9 @@ bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine
 
 bench-recall: setup  ## what recall finds and how fast: DATA=folder of the labelled sets, COUNT=100000
 	@$(PY) -m tests.bench.bench_recall $(DATA)
+
+bench-understanding: setup  ## what the rules read in labelled messages: DATA=folder of the labelled sets
+	@$(PY) -m tests.bench.bench_understanding $(DATA)
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)

@@ -42,6 +42,8 @@ PROTECTED_BY: Final = {
     "bridge/methods/memory/facts.py": "acceptance/test_documentation_examples.py",
     "sync/contract/facts.py": "acceptance/test_documentation_examples.py",
     "sync/understanding/": "acceptance/test_documentation_examples.py",
+    "sync/understanding/likeness.py": "unit/understanding/test_reconcile.py",
+    "sync/understanding/rules/": "unit/understanding/test_extractor.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
     "sync/startup/notes_check.py": "acceptance/document/test_notes.py",

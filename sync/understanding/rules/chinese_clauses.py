@@ -1,0 +1,236 @@
+"""What a Chinese clause says about its author, their family, their home or their project.
+
+Its subject is named (我, 我们项目, 我女儿) or carried on from the clause before; tables of rules read the predicate.
+"""
+
+import re
+from typing import Final
+
+from sync.understanding.model import FactKind
+from sync.understanding.rules.chinese_identity_rules import IDENTITY_RULES
+from sync.understanding.rules.chinese_thing_rules import FIX_RULES, THING_RULES
+from sync.understanding.rules.chinese_wishes import is_negative
+from sync.understanding.rules.chinese_words import ADVERB, BODY, CONDITION, FAMILY, ME, OTHER_PEOPLE, PLACES
+from sync.understanding.rules.reading import ClauseRule, Reading
+from sync.understanding.rules.topics import is_technical, tool_role
+
+_PERSON_RULES: Final = (*IDENTITY_RULES, *THING_RULES)
+_PROJECT_SUBJECT: Final = re.compile(
+    r"^(?:因为|毕竟|注意|目前|现在|其实|整个|那个|嗯)?[，,\s]*(?:我们|咱们?|俺们|我)?(?:这个(?=项目|系统|仓库"
+    r"|平台|团队|产品)|这边|那边|的|整个|本|自己)*"
+    r"(?:我们|本[司所校院店组部]|我司|公司|团队|组里|组内|小组|部门|项目|仓库|线上|生产|服务器|数据库|后端"
+    r"|前端|移动端|mobile|web|接口|测试环境|测试机|预发|开发环境|开发机|部署|代码|分支|提交|内网|平台"
+    r"|系统|产品|网站|官网|博客|网关|缓存|日志|监控|消息队列|报表|样式|登录|小程序|App|app|APP|CI|API|api"
+    r"|stack|技术栈|框架|ORM|库|机房|集群|镜像|域名|店里|门店|厂里?|学校|学院|医院|班上|学生|客户|客人|读者"
+    r"|用户|合同"
+    r"|公众号|周报|例会|站会|早会|发票|报销|栈|架构|模块|表结构|主键|密码|端口|主分支|流水线|文档|测试|数据"
+    r"|照片|备份|合并|命名|变量|类名|函数|注释|缩进|编码|排版|格式|引用|评审|发版|上线|值班|测试环境的库)"
+)
+_PROJECT_PREDICATE: Final = re.compile(
+    r"(?:是(?!不是|否|什么|谁|哪)|用(?!户|不了|完|过|什么|哪)|跑(?!不|一)|部署|装(?!不|好)|要求|规定|统一"
+    r"|只(?:认|能|用|支持|允许|有|做|接|读|收|剩)|不允许|不许|不让|禁止|不能|必须|一律|没有?|不走|走|基于|托管"
+    r"|放在|存|叫|开头|结尾|命名"
+    r"|上限|版本|访问不了|连不[上了]|不接|停在|固定在|升不|没法升|兼容|支持到|写的|维护|一共|每(?:周|天|月|年"
+    r"|次|个)|按|选|进(?!行|一步|度|来|去)|换|迁|搬|改|默认|遵守|遵循|来自|从[^，,]{1,8}来|主要|占|走的|挂"
+    r"|限制|分(?:为|成)|需要|得(?!到)|前(?:跑|必须|要))"
+)
+_PROJECT_RULE: Final = re.compile(
+    r"要求|规定|不允许|不许|不让|禁止|不能|必须|不得|只认|只能|上限|红线|合规|访问不了|连不|没预算|没有预算"
+)
+_FAMILY_START: Final = re.compile(rf"^(?:我|我们|咱|咱们|我家|我们家|俺|家里|家)?(?:的)?(?P<who>{FAMILY})")
+_FAMILY_PREDICATE: Final = re.compile(
+    r"是(?!不是|什么|说|想)|叫(?!我)|今年|岁|在[^，,]{1,14}(?:上班|工作|读|上学|教|做|当|上|念|住|开)"
+    rf"|在{PLACES}|住|{CONDITION}|{BODY}[^，,]{{0,5}}(?:不|差|疼|痛|有)|不(?:能)?(?:吃|喝)|吃不|不会(?:中文"
+    r"|英文|用|说)|不太会|看不|听不|去世|走了|出生"
+    r"|[上读念](?:小学|初中|高中|大学|幼儿园|[一二三四五六七八九]年级|[初高大研博]|中班|大班|小班)"
+    r"|学[^，,]{1,6}|上[^，,]{0,4}[班课]|做[^，,]{1,8}的?$|当[^，,]{1,6}|当兵|退休|怀孕|生了|出差"
+    r"|吃素|负责|管|合开|考(?!虑)|调[到回去]|转[到学]|搬[到去来回]|没有?(?:工作|退休金|医保)|结婚|忌日|生日"
+    r"|属|个子|身高|接到|转学|[没不]"
+)
+_FAMILY_VAGUE: Final = re.compile(
+    r"说|问|让我|叫我|觉得|认为|想(?!学|考)|要我|给我|送|刚才|昨天|今天|今晚|发(?:来|给)|的(?:朋友|同学|同事"
+    r"|老师|班主任|领导|邻居|闺蜜|同桌|生日礼物|礼物)|怎么|喜欢|爱看|爱吃|催|骂|吵|教我|做(?:了|的)[饭菜]|买了"
+    r"|带我"
+)
+
+
+_HORTATIVE: Final = re.compile(
+    r"^(?:那|现在|好|来|，)*(?:我们|咱们?|咱俩)(?:来|换个|开始|聊|继续|玩|先|一起|再|看看|试|说说|谈|讨论|回到"
+    r"|接着|休息|约)"
+)
+_BOSS: Final = re.compile(
+    r"^(?:我|我们|咱|咱们|我家|我们家)?的?(?:老板|领导|上司|导师|甲方|主管|总监|主编|编辑|经理|boss|leader"
+    r"|客户|校长|主任|投资人|审稿人)[^，,]{0,8}?(?:只(?:看|认|收|要|用|接受)|要求|规定|不喜欢|不看|不爱|讨厌"
+    r"|喜欢看|习惯看|必须|最烦|每次都要|不接受|爱看)(?!喝|吃|你)"
+)
+_HOME: Final = re.compile(
+    r"^(?:我们?|我们?的|咱|俺)?(?:家里|家|屋里|宿舍|店里|办公室|工位|小区|公寓|老房子|厨房|阳台|院子"
+    r"|出租屋)(?!的事|人说|里?说)[^，,]{0,4}?(?:就(?!不|是|行|好)|只|有(?!点|事|什么|人)|没有?(?!人说)|装|用"
+    r"|住|种|吃|养|在|是(?!不是)|不让|离|朝)[^，,]{1,}"
+)
+_OPEN_STOP: Final = (
+    "(?:行|都行|无所谓|随便|有点|头|肚子|脑子|的|很喜欢$|也喜欢$|多说|说两句|补充|介绍|开会|吃饭|睡觉|洗澡"
+    "|下班|出门|赶|忙|想|要(?!求)|需要|觉得|认为|感觉|知道|明白|懂|搞|弄|看(?!书|电影|新闻|病|视频|剧|报)"
+    "|听(?!歌|音乐|播客|书|力|古典)|问|说(?!粤|普|方|英)|试|刚|先|来(?!自)|去(?!健|跑|游|爬|图)|回|同意|选|投"
+    "|指|猜|希望|怀疑|记得|忘|发现|遇|收到|能(?!吃|喝)|可以|可能|该|应该|得|把|被|给|让|帮|请"
+    "|爱你|谢|没(?!有)|明|理解|相信|保证|发誓|认输|错|服|算|等|饿|困|累|冷|热|开心|难过|到|写(?!代码|程序|前端"
+    "|后端|小说|公众号|书法)|改|删|点|查|运行|打开|下载|安装|装|下单|买|订|卖(?!了)|付|发|上传|复制|导|执行"
+    "|输入|报|卡|急|还(?!贷|房贷|没结|单身)|再|又|也是|不(?:太|是很|怎么)?(?:知道|明白|确定|清楚|懂|理解|记得"
+    "|同意|信|想|要|能|该|敢|管|行|服|好意思|急|对|是说|是问|是指|是这)"
+    "|对(?!.{1,8}(?:感兴趣|要求))|跟你|和你|是(?!做|搞)|有(?:个|一个|点|些|几个|两个|三个|一些|一张|一份|一段"
+    "|一组|一串|[0-9]+个)?(?:问题|疑问|想法|建议|事|文件|数据|表|代码|图|个bug|报错|字段|列表|空|时间|印象"
+    "|信心|必要|可能|办法|意见|兴趣知道|句话|段话)|就(?:是|想|要|问|说)|真(?:的)?(?:不|是|想)|太|好(?!动|静|客"
+    "|吃)|快|马上|正(?!在学|在备|在考)|在(?!学|读|备|考|练|减))"
+)
+_OPEN: Final = re.compile(
+    r"^(?:平时|一般|现在|目前)?(?:我(?:这人|这个人|自己|本人|平时|一般|通常|现在|目前|从小|向来|从来|一直"
+    rf"|个人|手下|名下|手上|家)?|本人|俺家?|我家){ADVERB}(?!{FAMILY}|{OTHER_PEOPLE}"
+    rf"|{_OPEN_STOP})(?![^，,]*(?:[了过着吧啦]$|了[^，,]{{0,6}}$|一下|这个|那个|你))[^，,]{{2,}}$"
+)
+_OPEN_MY: Final = re.compile(
+    rf"^(?:我|我们|咱们?|俺)的?(?!{FAMILY}|{OTHER_PEOPLE}|工资|脑子|人生|问题|情况|意思|代码|想法|建议|看法"
+    r"|观点|疑问|需求|目的|重点|钱包|床|闹钟|天|心|错|答案|文章|作文|程序|脚本|报错|账号|理解|猜测|感觉|要求"
+    r"|话|任务|头像|运气|眼泪|脑子|灵魂|人生|爱)[^，,的我你了]{2,8}(?:是(?!不是|什么|谁|哪|怎|说)|在(?!哪"
+    r"|线)|有(?!没有|点|什么)|为(?!什么|何)|叫|用(?!不)|只|没有|不收|不用|不让|不能|要求|规定|统一|归|由|靠"
+    r"|走)[^，,]+"
+)
+
+
+def is_boss_wish(clause: str) -> bool:
+    """Whether a clause says what somebody whom the author works for wants: it shapes the author's work."""
+    return _BOSS.search(clause) is not None
+
+
+def _open(clause: str) -> Reading | None:
+    """What the grammar alone says: 我 with a verb of no moment and no end is a state or a habit."""
+    if _BOSS.search(clause):
+        return Reading(FactKind.RELATIONSHIP, None, is_negative(clause))
+    if _HOME.search(clause):
+        return Reading(FactKind.POSSESSION, None, False)
+    if _OPEN_MY.search(clause):
+        return Reading(FactKind.KNOWLEDGE, None, False)
+    if _OPEN.search(clause):
+        return Reading(FactKind.HABIT, None, is_negative(clause))
+    return None
+
+
+def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Reading | None:
+    """What a clause says about its author, their family or their project. `has_self`: so was the clause before."""
+    if _HORTATIVE.search(clause):
+        return None
+    names_self = re.search(ME, clause) is not None
+    fix = _first(FIX_RULES, clause, names_self=True)
+    if fix is not None:
+        return fix
+    if (family := _family(clause)) is not None:
+        return family
+    project = _project(clause)
+    if (
+        project is not None
+        and not is_question
+        and (re.match(r"我们|咱|本|我司|公司|项目", clause) or is_technical(clause))
+    ):
+        return project
+    if project is not None and is_question and re.search(ME, clause) is None:
+        project = None
+    person = _first(_PERSON_RULES, clause, names_self=names_self or has_self)
+    return person or project or _open(clause)
+
+
+def _first(rules: tuple[ClauseRule, ...], clause: str, *, names_self: bool) -> Reading | None:
+    for rule in rules:
+        if not names_self and not rule.bare:
+            continue
+        if (match := rule.pattern.search(clause)) is not None:
+            return Reading(rule.kind, _slot(rule, match, clause), is_negative(clause))
+    return None
+
+
+def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
+    """The slot of a rule; rules of many objects carry the object, or have none."""
+    groups = match.groupdict()
+    thing = _object(groups.get("o") or groups.get("p") or "")
+    match rule.topic:
+        case "diet.allergy" | "taste" | "choice" | "diet.restriction":
+            return (
+                f"{rule.topic.replace('choice', 'taste')}.{thing}"
+                if thing
+                else rule.topic
+                if rule.topic != "choice"
+                else None
+            )
+        case "tool":
+            return _tool_slot(clause)
+        case "device":
+            return device_slot(clause)
+        case "pet":
+            return None
+        case (
+            "fix"
+            | "decision"
+            | "identity"
+            | "possession"
+            | "plan"
+            | "deadline"
+            | "schedule"
+            | "finance"
+            | "health.condition"
+            | "rule"
+            | "end"
+        ):
+            return None
+        case other:
+            return other
+
+
+def _object(text: str) -> str:
+    """The object of a verb as a slot carries it: short, without its ending."""
+    bare = re.sub(
+        r"^(?:吃|喝|看|听|玩|用|穿|去|逛|这种|那种|任何|一切|所有)+|(?:了|的|啊|呢|吧|哈|都|也|会|很|严重)+$",
+        "",
+        text.strip().casefold(),
+    )
+    return bare[:12]
+
+
+def _tool_slot(clause: str) -> str | None:
+    role = tool_role(clause)
+    if role is None or re.search(r"[也还](?!是)|和|、|插件|里我?装", clause):
+        return None
+    purpose = re.search(r"(?:写|做|跑|记|画|剪|敲|部署|搞)(前端|后端|脚本|网页|爬虫|测试|账|笔记|图|视频)", clause)
+    return f"{role}.{purpose[1]}" if purpose else role
+
+
+def device_slot(clause: str) -> str | None:
+    """The slot of a thing: its kind, or the role of the system that it runs."""
+    for slot, words in (
+        ("device.phone", r"手机|iPhone"),
+        ("device.tablet", r"平板|iPad"),
+        ("device.computer", r"电脑|笔记本|台式|ThinkPad|MacBook|本子"),
+        ("vehicle", r"车(?!间|站|票)"),
+        ("device.camera", r"相机"),
+        ("device.keyboard", r"键盘"),
+        ("device.watch", r"手表|手环"),
+    ):
+        if re.search(words, clause):
+            return None if re.search(r"[也还](?!是)|家里那|另一", clause) else slot
+    return tool_role(clause)
+
+
+def _family(clause: str) -> Reading | None:
+    match = _FAMILY_START.search(clause)
+    if match is None or _FAMILY_VAGUE.search(clause) or not _FAMILY_PREDICATE.search(clause[match.end() :]):
+        return None
+    return Reading(FactKind.RELATIONSHIP, None, False)
+
+
+def _project(clause: str) -> Reading | None:
+    match = _PROJECT_SUBJECT.search(clause)
+    if match is None or not _PROJECT_PREDICATE.search(clause[max(match.end() - 1, 0) :]):
+        return None
+    kind = FactKind.CONSTRAINT if _PROJECT_RULE.search(clause) else FactKind.KNOWLEDGE
+    role = tool_role(clause)
+    slot = (
+        role if role is not None and role.startswith("project") and re.search(r"用|是|换|选|跑|部署", clause) else None
+    )
+    return Reading(kind, slot, False)

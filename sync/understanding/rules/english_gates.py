@@ -1,0 +1,131 @@
+"""What an English sentence or clause must not be to count, how it is cut into clauses, and who its people are."""
+
+import re
+from typing import Final
+
+FAMILY: Final = (
+    r"(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|son|daughter|sons|daughters|kids?"
+    r"|child(?:ren)?|baby|toddler|twins?|eldest|youngest|oldest|older one|younger one|mum|mom|mother|dad"
+    r"|father|parents?"
+    r"|old man|brother|sister|siblings?|grandm\w+|grandp\w+|gran|nan|grandfather|grandmother|grand(?:son"
+    r"|daughter|kids)|uncle|aunt|niece|nephew|in-laws?|mother-in-law|father-in-law|stepson|stepdaughter"
+    r"|teenager)"
+)
+OTHERS: Final = (
+    r"(?:friends?|mates?|buddy|colleagues?|co-?workers?|neighbou?rs?|room-?mates?|flat-?mates?|boss|manager"
+    r"|interns?|clients?|customers?|teacher|landlord|classmates?|teammates?|cousins?|ex|professor|coach|doctor"
+    r"|dentist|barista"
+    r"|reviewers?|guy|guys|girl|lady|man|woman|someone|somebody|people|everyone|everybody|they|he|she|users?"
+    r"|students?|the radio|the news|the article|google|reddit|twitter|the internet)"
+)
+FICTION: Final = re.compile(
+    r"(?i)\brole-?play|\bpretend\b|\bimagine\b|\bnovel\b|\bheroine\b|\bprotagonist\b"
+    r"|\bmy (?:main )?character\b|\bin (?:my|the|this) (?:story|game|play|script|book|film|movie)\b"
+    r"|\bshort story\b|\bpoem\b|\bhaiku\b|\blyrics\b|\bdebate\b"
+    r"|\bact as\b|\byou(?:'re| are) (?:the|a|an|my) (?!right|star|life|legend|great|best)|\bplay the (?:part"
+    r"|role)|\bmonologue\b|\bone-?liner\b|\bpunch ?line\b|\bimpersonat|\bd&d\b|\bdungeon\b|\bcaption\b"
+    r"|\bslogan\b"
+)
+CONDITION: Final = re.compile(
+    r"(?i)(?:^|[,;] )(?:and |but |so )?(?:if|suppose|supposing|assuming|say|let's say|what if|hypothetically"
+    r"|were i|had i|even if|unless|in case|provided)\b(?! (?:you|it is|it's|that's|possible|convenient|helpful"
+    r"|hi|hello|thanks))|\bwould i\b|\bif i (?:were|had|was|ever|decided?|moved?|quit|wanted)\b|\bi wish\b"
+    r"|\bone day\b"
+)
+REPORTED: Final = re.compile(
+    r"(?i)\b(?:says?|said|told|claims?|claimed|reckons?|insists?|asked|asks|wrote|writes|argues?|announced"
+    r"|according to|apparently|rumou?r|i (?:heard|read|saw) (?:that|somewhere)|word is|they say)\b"
+    rf"|\b{OTHERS} (?:thinks?|believes?|wants?|keeps?|always|never)\b"
+)
+OTHER_SUBJECT: Final = re.compile(
+    r"(?i)^(?:and |but |so |well |oh |because |since |as )*(?:(?:my|our|the|a|an|some|this|that|one of my|his"
+    rf"|her|their|another|every) (?:[\w'-]+ ){{0,2}}?)?{OTHERS}\b(?!-)|^(?:his|her|their|its|your)\b"
+    rf"|^my (?:[\w'-]+ )?{FAMILY}'s (?:friend|boss|colleague|teacher|neighbou?r|class)|^(?:it|this|that|there"
+    r"|these|those)\b"
+)
+PAST: Final = re.compile(
+    r"(?i)\bused to\b|\bwhen i was\b|\bback (?:in|when|then)\b|\b(?:years?|months?|weeks?|days?|ages) ago\b"
+    r"|\blast (?:week|year|month|night|summer|winter|spring|autumn|time|monday|tuesday|wednesday|thursday"
+    r"|friday|weekend)\b(?!'s)|\byesterday\b|\bas a (?:kid|child|teen|student)\b|\bgrew up\b|\bin (?:college"
+    r"|university|high school|school|my (?:twenties|teens|youth))\b|\bonce (?:had|was|lived|worked|tried"
+    r"|owned)\b|\bpreviously\b|\bformerly\b|\bi (?:had|was|were|went|did|lived|worked|owned|tried|wanted"
+    r"|thought|played|studied)\b|\bwe (?:had|were|went|did|used)\b"
+)
+ONCE: Final = re.compile(
+    r"(?i)\bthis (?:time|one|once|slide|email|paragraph|section|file|function|draft|answer|reply|message|list"
+    r"|task|image|photo|sentence|chapter|morning|evening|afternoon|week|weekend)\b|\btoday\b|\btonight\b"
+    r"|\bright now\b|\bfor now\b|\bat the moment\b|\btomorrow\b|\bjust (?:this|here|once|for)\b|\bonly (?:here"
+    r"|this|for this)\b|\bfor this\b|\bhere only\b|\bthat (?:one|part|line|bit|paragraph|slide)\b"
+    r"|\bcurrently (?:on|at|in)\b|\bfirst,? (?:show|give|list)\b|\bhold on\b|\bthe (?:first|second|third|last"
+    r"|next) (?:one|part|line|paragraph|slide|point|row|column)\b"
+)
+PASSING: Final = re.compile(
+    r"(?i)\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
+    r"|kind of))* (?:tired|hungry|bored|stuck|confused|sorry|not sure|unsure|afraid|looking|trying|wondering"
+    r"|getting|having|here|back|done|ready|late|busy|happy|glad|sure|curious|thinking|writing|reading|watching"
+    r"|waiting|fine|ok|okay|good|great|sad|angry|annoyed|cold|hot|lost|impressed|worried|exhausted|sleepy|home"
+    r"|off|out|about|asking|aware|interested|hoping|seeing|kidding|joking|feeling|gonna)\b|\bcan't believe\b"
+    r"|\blol\b|\blmao\b|\bjk\b|\bhaha\b.*\bjoke"
+)
+OPINION: Final = re.compile(
+    r"(?i)^(?:and |but |so |well |honestly,? )*(?:i (?:think|guess|feel|believe|suppose|wonder|doubt|reckon"
+    r"|bet|hope|imagine|find (?:it|that)|agree|disagree)\b|in my (?:opinion|view)|imho|imo"
+    r"|personally,? i (?:think|find|feel))|\bmade (?:of|entirely of)\b|\bfor breakfast\b|\bmy (?:wallet"
+    r"|bank account|bed|alarm|couch|fridge|liver|brain) (?:says?|said|decided|thinks|hates|loves|is)\b"
+    r"|\bspirit animal\b|\bfluent in (?:sarcasm|procrastination)\b"
+)
+QUESTION: Final = re.compile(
+    r"(?i)\?\s*$|^(?:and |but |so |ok |well |also |hey |hi |then )*(?:do|does|did|what|what's|whats|why|how"
+    r"|which|who|whose|when (?:is|do|does|did|will|can|should)|where|is|are|can|could|should|would|will|am|was"
+    r"|were|has|have (?:you|we|i)|any|got any|shall|may i|might)\b(?! (?:not )?(?:possible|needed))"
+)
+REQUEST: Final = re.compile(
+    r"(?i)^(?:(?:and|then|so|now|just|also|ok|okay|please|kindly|pls|hey|hi) )*(?:can you|could you|would you"
+    r"|will you|help|write|make|give me (?:a|an|the|some|two|three|five|\d)|show|tell me (?:a|about|how|what"
+    r"|why|the)|explain (?:what|how|why|the|a|to)|fix|refactor|rewrite|generate|create|list|find|check|convert"
+    r"|let's|look|build|run|book|plan|suggest (?:a|an|some|three)|recommend|translate|draft|put|turn|compare"
+    r"|design|add (?:a|an|the) (?!joke|summary|note|source)|remove|delete|open|close|sort|count|summari[sz]e"
+    r"|order|get|send|remind me|read|name|pick|move|change|set up|set|start|continue|go on|do it|try"
+    r"|format (?:it|the)|proofread|brainstorm|outline)\b"
+)
+STANDING: Final = re.compile(
+    r"(?i)\b(?:always|never|from now on|going forward|in (?:the )?future|by default|every time|whenever"
+    r"|when i (?:write|ask|say|paste|send)|all (?:future )?(?:answers|replies|responses)|each (?:reply|answer"
+    r"|response|time)|every (?:reply|answer|response|message|email|summary|function|commit)|as a rule"
+    r"|in general|generally|unless i (?:ask|say)|alwyas|allways|any ?more|ever|again|no matter|henceforth)\b"
+)
+DIRECTIVE: Final = re.compile(
+    r"(?i)^(?:(?:and|so|but|also|please|pls|plz|kindly|just|then|hence|therefore|oh|ok|in code"
+    r"|would you(?: please)?|remember(?: to| that)?|note(?: that)?|you can|you should|from now on"
+    r"|going forward|in (?:the )?future|by default|when i [^,]{1,40}),? )*(?:always|never(?! mind)|alwyas"
+    r"|allways|don't|dont|do not|stop|avoid|use|keep|answer|reply|respond|write|speak|talk|call me|address me"
+    r"|refer to me|give me|skip|no\b|be (?:more |less )?(?:brief|concise|direct|blunt|honest|formal|casual"
+    r"|polite|short)|explain|assume|include|add|cite|format|prefer|stick to|show|put|begin|start|end|make sure"
+    r"|default to|leave out|tell me|suggest|ask|treat|limit|spell|drop|cut)\b"
+)
+WISH: Final = re.compile(
+    r"(?i)\bi(?:'d| would)? (?:(?:really|much|always|usually|generally|strongly) )*(?:prefer|like|want|need"
+    r"|love|appreciate|rather)(?: it)? (?:you|your|to get|get|answers?|replies|responses|explanations|metric"
+    r"|bullets?|short|code|if you|when you|to be called|that you)\b|\bi(?:'d| would) rather (?:get|have|see"
+    r"|read|you)\b|\bmy (?:preference|preferred)\b|^(?:charts|dates|numbers|units|answers|replies|summaries"
+    r"|code|tables|titles|headings|emails?|comments|examples|prices|times|temperatures|citations"
+    r"|commit messages) (?:in|as|with|without|should|must|always|go|at|under|on|to be)\b"
+)
+FILLER: Final = re.compile(
+    r"(?i)^(?:(?:haha|hah|lol|yeah|yep|sure|ok(?:ay)?|oh wait|oh|uh|um|erm|hmm|so basically|so|like|well|right"
+    r"|right then|and|but|also|plus|btw|by the way|fyi|anyway|actually(?! i)|before i forget|basically"
+    r"|honestly|look|listen|hey|hi|hello|good (?:morning|evening|afternoon)|thanks|thank you"
+    r"|please note(?: that)?|note(?: that)?|remember(?: that)?|one (?:more )?thing|just so you know"
+    r"|for (?:context|the record|reference)|heads[- ]up|given that|since|because|as|although|even though"
+    r"|though|while|now that|seeing that|considering(?: that)?|i should (?:mention|say|add|note)(?: that)?"
+    r"|i (?:must|have to) (?:mention|say)(?: that)?|keep in mind(?: that)?|don't forget(?: that)?"
+    r"|in case it helps|if it (?:is|'s) not too much trouble|if possible|if you don't mind|the thing is"
+    r"|turns out|it turns out|you know|in my case|my case|first|second|third|lastly|finally|quick note"
+    r"|correction|sorry|update|reminder|context|background|yo|y'all)[\s,.:!–—-]+)+"
+)
+CLAUSE: Final = re.compile(
+    r"[,;](?!\d)|:(?=\s)|\s[–—-]{1,2}\s|\s(?=(?:and|but|so|because|since|while)\s(?:i|i'm|im|i've|we|we're|my"
+    r"|our|please|do|have|work|am|don't|never|always|it|she|he|that|the|coffee|support|numbers|live|finish|use"
+    r"|run|prefer|hate|love|can't)\b)|\s(?=(?:so|and) (?:please|don't|do not)\b)",
+    re.IGNORECASE,
+)
