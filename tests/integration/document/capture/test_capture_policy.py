@@ -193,7 +193,7 @@ class TestImportance:
         assert "谢谢" not in text
         assert "B2" not in text
         assert "抽屉" in text
-        assert len((await harness.log.read(Query())).events) == 3
+        assert len((await harness.log.read(Query(types=("exchange_recorded",)))).events) == 3
 
 
 async def test_sharing_devices_show_the_same_counts_and_preferences_in_any_order(tmp_path: Path) -> None:
