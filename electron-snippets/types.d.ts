@@ -15,6 +15,18 @@ export interface BehindJson {
   position: number;
 }
 
+export interface CandidateJson {
+  cosines: Record<string, unknown>;
+  eventId: string;
+  kind: string;
+  outcome: 'already_given' | 'below_threshold' | 'current_session' | 'given' | 'no_room' | 'over_limit' | 'superseded';
+  rareShare: number;
+  reason: 'continuation' | 'day' | 'relevant' | 'standing';
+  relevance: number;
+  text: string;
+  threshold: number;
+}
+
 export interface CheckJson {
   found: string;
   hint: string;
@@ -54,9 +66,11 @@ export interface CommandJson {
 }
 
 export interface ContextJson {
+  candidates?: Array<CandidateJson>;
   context: string;
   hits: Array<HitJson>;
   partial: boolean;
+  silence?: '' | 'all_given' | 'nothing_relevant' | 'small_talk';
 }
 
 export interface CountJson {
@@ -311,6 +325,7 @@ export interface HitJson {
   pointer: PointerJson;
   projectId: string;
   projectPath: string | null;
+  relevance?: number;
   score: number;
   text: string;
   ts: string;
@@ -896,6 +911,7 @@ export interface Methods {
       /** default 150 */ waitMs?: number;
       /** default "user" */ scope?: 'device' | 'user';
       maxChars?: number | null;
+      sessionId?: string | null;
     };
     result: PromptJson;
   };
@@ -1195,7 +1211,7 @@ export interface Methods {
   'recall/context': {
     params: {
       query: string;
-      /** default 5 */ limit?: number;
+      /** default 3 */ limit?: number;
       /** default "all" */ scope?: 'all' | 'recent';
       project?: string | null;
       since?: string | null;
@@ -1203,7 +1219,9 @@ export interface Methods {
       /** default [] */ kinds?: Array<string>;
       weights?: 'default' | 'seed000' | 'seed004' | Weights | null;
       /** default [] */ turns?: Array<string>;
-      /** default 1500 */ maxChars?: number;
+      /** default 2000 */ maxChars?: number;
+      sessionId?: string | null;
+      /** default false */ explain?: boolean;
     };
     result: ContextJson;
   };

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sync import __version__, services, wiring
+from sync import __version__, lazy_recall, services, wiring
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.login import LoginFlow
@@ -44,6 +44,7 @@ from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
+    from sync.context.service import ContextService
     from sync.daily.service import DailyService
     from sync.insights.service import InsightsService
     from sync.lessons.files.live_view import LessonFiles
@@ -95,6 +96,7 @@ class App:
     lesson_files: "Callable[[], LessonFiles]" = field(init=False)
     notes: Callable[[], services.NotesAccess] = field(init=False)
     facts: "Callable[[], FactService]" = field(init=False)
+    context: "Callable[[], ContextService]" = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,6 +121,7 @@ class App:
             is_sidecar=self.is_sidecar,
         )
         erase = self.erasure.request_texts
+        self.context = lazy_recall.context(self.log, self.memory_service, self.recall, self.facts, self.clock)
         self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall, erase)
 
     def writable_document(self) -> MemoryFile:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from filelock import FileLock
 
-from sync import services, wiring
+from sync import lazy_recall, services, wiring
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.profiles import (
@@ -142,7 +142,7 @@ async def _build_app(
         event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
         insights=services.insights(profile, events, clock, writes=is_sidecar),
         lessons=services.lessons(events, redactor, clock),
-        recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
+        recall=lazy_recall.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
         daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
         archive=services.archive(events, drafts, document, clock),
         retention=services.retention(settings, profile, events, drafts, clock),

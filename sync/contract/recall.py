@@ -1,12 +1,12 @@
 """Answers of search and context, and how they become JSON."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from sync.clock import EPOCH, timestamp
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
-    from sync.recall.context_builder import ContextPack
+    from sync.context.model import Candidate, TurnContext
     from sync.recall.model import Hit, SearchResult
 
 
@@ -34,7 +34,10 @@ class PartsJson(TypedDict):
 
 
 class HitJson(TypedDict):
-    """`around`: the messages before and after it; `also`: events that say the same, folded into this hit."""
+    """`around`: the messages before and after it; `also`: events that say the same, folded into this hit.
+
+    `relevance`: the probability that it matters for the question, 0 to 1, whatever else was found.
+    """
 
     eventId: str
     kind: str
@@ -52,6 +55,7 @@ class HitJson(TypedDict):
     pointer: PointerJson
     around: list[str]
     also: list[str]
+    relevance: NotRequired[float]
 
 
 class SearchJson(TypedDict):
@@ -70,12 +74,42 @@ class SearchJson(TypedDict):
     partial: bool
 
 
+OutcomeJson = Literal[
+    "given", "below_threshold", "already_given", "superseded", "current_session", "over_limit", "no_room"
+]
+
+
+class CandidateJson(TypedDict):
+    """A memory that was considered for a context, and what was decided about it.
+
+    `threshold`: the relevance that it needs; `cosines`: by the name of the model; `rareShare`: the share of the
+    message's rare words that it holds.
+    """
+
+    eventId: str
+    kind: str
+    text: str
+    reason: Literal["relevant", "day", "continuation", "standing"]
+    outcome: Literal[
+        "given", "below_threshold", "already_given", "superseded", "current_session", "over_limit", "no_room"
+    ]
+    relevance: float
+    threshold: float
+    rareShare: float
+    cosines: dict[str, float]
+
+
 class ContextJson(TypedDict):
-    """`context` is ready to be put before the message; empty if nothing is relevant."""
+    """`context` is ready to be put before the message; empty if nothing is relevant.
+
+    `silence`: why it is empty, else "". `candidates`: only if `explain` was asked for.
+    """
 
     context: str
     hits: list[HitJson]
     partial: bool
+    silence: NotRequired[Literal["", "small_talk", "nothing_relevant", "all_given"]]
+    candidates: NotRequired[list[CandidateJson]]
 
 
 SCORE_DIGITS = 4  # of a score: more would differ between machines
@@ -92,8 +126,31 @@ def search_to_json(value: "SearchResult") -> SearchJson:
     }
 
 
-def context_to_json(value: "ContextPack") -> ContextJson:
-    return {"context": value.text, "hits": [hit_to_json(found) for found in value.hits], "partial": value.partial}
+def context_to_json(value: "TurnContext", *, explain: bool = False) -> ContextJson:
+    answer: ContextJson = {
+        "context": value.text,
+        "hits": [hit_to_json(found) for found in value.hits],
+        "partial": value.partial,
+        "silence": value.silence,
+    }
+    if explain:
+        answer["candidates"] = [_candidate_to_json(one) for one in value.candidates]
+    return answer
+
+
+def _candidate_to_json(value: "Candidate") -> CandidateJson:
+    item, evidence = value.hit.item, value.hit.evidence
+    return {
+        "eventId": item.event_id,
+        "kind": item.kind,
+        "text": item.text,
+        "reason": value.reason.value,
+        "outcome": value.outcome.value,
+        "relevance": round(value.hit.relevance, SCORE_DIGITS),
+        "threshold": round(value.threshold, SCORE_DIGITS),
+        "rareShare": round(evidence.rare_share, SCORE_DIGITS),
+        "cosines": {name: round(cosine, SCORE_DIGITS) for name, cosine in sorted(evidence.cosines.items())},
+    }
 
 
 def hit_to_json(value: "Hit") -> HitJson:
@@ -120,6 +177,7 @@ def hit_to_json(value: "Hit") -> HitJson:
         "pointer": {"eventId": kept.event_id, "entryId": kept.entry_id, "sessionId": kept.session_id},
         "around": list(value.neighbour_texts),
         "also": list(value.duplicate_event_ids),
+        "relevance": round(value.relevance, SCORE_DIGITS),
     }
 
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
+from sync.log.model import GLOBAL_PROJECT
 from sync.recall.ranking.fusion import Preset
+from sync.recall.relevance.calibration import NO_EVIDENCE, ItemEvidence
 
 # Whether vectors were searched: of all items, of a part that has vectors, or why not.
 Semantic = Literal["off", "used", "partial", "pending", "failed"]
@@ -22,7 +24,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """Times are Unix milliseconds, `until_ms` exclusive. `turns`: the conversation so far, oldest first."""
+    """Times are Unix milliseconds, `until_ms` exclusive. `turns`: the conversation so far, oldest first.
+
+    `includes_global`: also items of no project, if one is given.
+    """
 
     query: str
     limit: int = DEFAULT_LIMIT
@@ -34,6 +39,14 @@ class SearchRequest:
     preset: Preset | None = None  # that of the settings by default
     turns: tuple[str, ...] = ()
     hidden_ids: tuple[str, ...] = ()  # entries that are no hits
+    includes_global: bool = False
+
+    @property
+    def project_ids(self) -> tuple[str, ...]:
+        """The projects to search; () for all."""
+        if self.project_id is None:
+            return ()
+        return (self.project_id, GLOBAL_PROJECT) if self.includes_global else (self.project_id,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +82,18 @@ class StoredItem:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item with its neighbouring turns and the event ids of its near duplicates."""
+    """An item with its neighbouring turns and the event ids of its near duplicates.
+
+    `relevance`: the probability that it matters for the query, 0 to 1, whatever else was found.
+    """
 
     item: StoredItem
     score: float
     parts: ScoreParts
     neighbour_texts: tuple[str, ...] = ()
     duplicate_event_ids: tuple[str, ...] = ()
+    relevance: float = 0.0
+    evidence: ItemEvidence = NO_EVIDENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,18 @@ go on continue do it again that this those these them fix change more and then w
 one try explain redo undo again keep going so what about how the a
 """.split()
 )
+_ANYTHING_CHINESE: Final = re.compile(
+    r"(?:继续|接着|我们|咱们|我|你|都|有|是|在|干|做|说|聊|谈|讲|讨论|提到|提|记|记录|发生|忙|学|吃|见|去|过|到|了|些|什么|啥|哪些|哪里|怎么样|的|吗|呢|啊"
+    r"|事情|事|内容|情况|活动|对话|聊天|工作|安排|日程|总结|回顾|一下|看看|看|给|帮|请|告诉|查|当天|那天|一天|这天|早上|上午|中午|下午|晚上|里|和|跟|号|份)*"
+)
+_ANYTHING_ENGLISH: Final = frozenset(
+    """
+a about all and any anything at chat continue day did discuss discussed discussion do doing done events
+everything for from happen happened have i in it list me my notes of on our out please record recorded said say
+show summarise summarize summary talk talked talking tell the things to up us was we were what what's which with
+work worked working you
+""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,7 @@ class ParsedQuery:
     """Terms with their weights, required phrases, and a time span.
 
     `is_preference`: items in the span score higher, instead of excluding others. `text`: for the query's vector.
+    `is_about_day`: the query is about nothing but its span, such as 昨天干了什么.
     """
 
     text: str
@@ -49,6 +62,7 @@ class ParsedQuery:
     since_ms: int | None = None
     until_ms: int | None = None
     is_preference: bool = False
+    is_about_day: bool = False
 
 
 def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
@@ -64,7 +78,8 @@ def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
     if span is None:
         return ParsedQuery(text, terms, phrases)
     is_filter = not span.is_calendar_date and "\n" not in text.strip() and len(terms) <= SHORT_QUERY_TERMS
-    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter)
+    is_about_day = not phrases and _names_no_subject(f"{text[: span.start]} {text[span.end :]}")
+    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter, is_about_day)
 
 
 def is_context_dependent(text: str) -> bool:
@@ -73,6 +88,14 @@ def is_context_dependent(text: str) -> bool:
     words = re.findall(r"[a-z']+", folded)
     rest = re.sub(r"[a-z'\W\d_]+", "", folded)
     return _DEICTIC_CHINESE.fullmatch(rest) is not None and all(word in _DEICTIC_ENGLISH for word in words)
+
+
+def _names_no_subject(text: str) -> bool:
+    """Whether a question without its date asks for everything: 我干了什么, "what did we talk about on"."""
+    folded = normalise(text).lower()
+    words = re.findall(r"[a-z']+", folded)
+    rest = re.sub(r"[a-z'\W_]+", "", folded)
+    return _ANYTHING_CHINESE.fullmatch(rest) is not None and all(word in _ANYTHING_ENGLISH for word in words)
 
 
 def matches_phrases(text: str, phrases: Sequence[str]) -> bool:

@@ -9,24 +9,25 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
 from sync.log.log import EventLog
 from sync.log.projections.runner import ProjectionRunner
-from sync.recall import context_builder
 from sync.recall.dedup import deduplicate
+from sync.recall.hits import MAX_RANKED_ITEMS, add_neighbours, rank_hits, with_relevance
 from sync.recall.index import store
+from sync.recall.index.extraction import DAILY_RECORD, TURN_KINDS
 from sync.recall.index.indexer import RecallIndexer
 from sync.recall.index.integrity import is_intact
 from sync.recall.index.store import ItemFilter
-from sync.recall.model import MAX_LIMIT, Hit, Scope, ScoreParts, SearchRequest, SearchResult, Semantic, StoredItem
-from sync.recall.query import ParsedQuery, matches_phrases, parse_query
+from sync.recall.model import Hit, Scope, ScoreParts, SearchRequest, SearchResult, Semantic
+from sync.recall.query import ParsedQuery, parse_query
 from sync.recall.ranking.bm25 import NEIGHBOUR_SHARE, KeywordMatch, collect_candidates, score_candidates, term_values
 from sync.recall.ranking.document_frequency import COMMON_TERM_ITEMS, DocumentFrequencyCache
-from sync.recall.ranking.fusion import FusedItem, Preset, customised_preset, fuse, score_factor
+from sync.recall.ranking.fusion import customised_preset, fuse
+from sync.recall.ranking.present_first import present_first
 from sync.recall.semantic.semantic_index import QueryVector, SemanticIndex
 from sync.runtime.change_counter import wait_for_any_change
 from sync.settings.sections import RecallSettings
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATE_ROWS: Final = 9_000  # of the term index, for one query
 MAX_SCORED_ITEMS: Final = 600  # candidates whose length and meaning are compared
-MAX_RANKED_ITEMS: Final = 120  # candidates whose text is read
 MIN_RECENT_HITS: Final = 3  # relevant recent hits; with fewer the older items are searched too
+MIN_RELEVANCE: Final = 0.5  # of such a hit
 MAX_CACHED_RESULTS: Final = 64
 MAX_AWAITED_BACKLOG: Final = 2_000  # events that a query to a sidecar waits for, about 0.2 s
 INDEXER_TIMEOUT: Final = 2.0  # seconds that another process waits for the indexing one
@@ -45,10 +46,9 @@ POLL_SECONDS: Final = 0.05
 MERGE_PAUSE: Final = 0.02  # seconds between two merge steps, in which other writers get their turn
 DEBOUNCE_SECONDS: Final = 0.5  # lets a start or a burst of updates pass
 DAY_MS: Final = 86_400_000
-FENCE_BYTES: Final = 6
+RECORD_KINDS: Final = (DAILY_RECORD, *sorted(TURN_KINDS))  # of conversations
 WARM_QUERY_TIMEOUT: Final = 2.0  # seconds that an answer waits for its vector when the models are loaded
 EMBED_RETRY_SECONDS: Final = 60.0
-HITS_PER_LINE: Final = 3  # hits searched for each line of a context, which excludes hits by meaning alone
 
 
 class RecallService:
@@ -173,19 +173,28 @@ class RecallService:
             results[key] = result
         return result
 
-    async def context(self, request: SearchRequest, *, max_chars: int) -> context_builder.ContextPack:
-        """The context to put before a message; empty if nothing is relevant to it."""
-        limit = min(request.limit * HITS_PER_LINE, MAX_LIMIT)
-        scope = Scope.RECENT if request.scope is Scope.ALL else request.scope
-        result = await self.search(replace(request, scope=scope, limit=limit))
-        query = parse_query(request.query, request.turns, self._clock)
-        relevant = deduplicate(filter(context_builder.is_relevant, result.hits), same_kind_too=True)[: request.limit]
-        fence = self._clock.random_bytes(FENCE_BYTES).hex()
-        own_device_ids = {self._log.device_id, *self._log.former_device_ids}
-        context = context_builder.build_context(
-            relevant, query.terms, fence=fence, max_chars=max_chars, own_device_ids=own_device_ids
-        )
-        return replace(context, partial=result.partial)
+    async def latest(self, request: SearchRequest) -> list[Hit]:
+        """The newest records of conversations, whatever the query says."""
+        await self._ensure_caught_up()
+        item_filter = ItemFilter(request.project_ids, kinds=RECORD_KINDS, hidden_ids=request.hidden_ids)
+
+        return await self._unranked_hits(lambda connection: store.latest_items(connection, item_filter, request.limit))
+
+    async def of_events(self, request: SearchRequest, event_ids: Sequence[str]) -> list[Hit]:
+        """The items of these events within the request's projects, in the events' order."""
+        if not event_ids:
+            return []
+        item_filter = ItemFilter(request.project_ids, hidden_ids=request.hidden_ids)
+        return await self._unranked_hits(lambda connection: store.items_of_events(connection, event_ids, item_filter))
+
+    async def _unranked_hits(self, find: Callable[[Transaction], Sequence[int]]) -> list[Hit]:
+        def read(connection: Transaction) -> list[Hit]:
+            if not store.is_created(connection):
+                return []
+            loaded = store.load_items(connection, find(connection))
+            return [Hit(item, 1.0, ScoreParts(0.0, None, 0.0, 1.0), relevance=1.0) for item in loaded]
+
+        return await self._log.database.read(read)
 
     async def _search(self, request: SearchRequest) -> SearchResult:
         now_ms = to_unix_ms(self._clock.now())
@@ -197,7 +206,8 @@ class RecallService:
         if request.scope is Scope.RECENT:
             since_ms = max(request.since_ms or 0, now_ms - self._options.scope_days * DAY_MS)
             recent = await self._search_scope(replace(request, since_ms=since_ms), query, query_vector)
-            if sum(map(context_builder.is_relevant, recent.hits)) >= min(MIN_RECENT_HITS, request.limit):
+            relevant = sum(hit.relevance >= MIN_RELEVANCE for hit in recent.hits)
+            if relevant >= min(MIN_RECENT_HITS, request.limit):
                 return replace(recent, includes_old=False)
         return await self._search_scope(request, query, query_vector)
 
@@ -205,8 +215,10 @@ class RecallService:
         self, request: SearchRequest, query: ParsedQuery, query_vector: asyncio.Task[QueryVector]
     ) -> SearchResult:
         names_span = query.since_ms is not None and request.since_ms is None and request.until_ms is None
-        if names_span and not query.is_preference:
-            span = ItemFilter(request.project_id, query.since_ms, query.until_ms, request.kinds, request.hidden_ids)
+        if names_span and (query.is_about_day or not query.is_preference):
+            span = ItemFilter(request.project_ids, query.since_ms, query.until_ms, request.kinds, request.hidden_ids)
+            if query.is_about_day:
+                return await self._items_of_span(request, span)
             result = await self._search_filtered(request, query, query_vector, span)
             if result.hits:
                 return result
@@ -214,8 +226,14 @@ class RecallService:
             request,
             query,
             query_vector,
-            ItemFilter(request.project_id, request.since_ms, request.until_ms, request.kinds, request.hidden_ids),
+            ItemFilter(request.project_ids, request.since_ms, request.until_ms, request.kinds, request.hidden_ids),
         )
+
+    async def _items_of_span(self, request: SearchRequest, span: ItemFilter) -> SearchResult:
+        """The items of a day, for a question of nothing but that day: daily records first, then the most important."""
+        found = await self._unranked_hits(lambda connection: store.best_items(connection, span, MAX_RANKED_ITEMS))
+        hits = await self._log.database.read(add_neighbours, deduplicate(found)[: request.limit])
+        return SearchResult(tuple(hits), "off", span.since_ms, span.until_ms)
 
     async def _search_filtered(
         self,
@@ -236,7 +254,8 @@ class RecallService:
             if vector_query is not None:
                 scores = _semantic_scores(connection, vector_query, words, item_filter)
             order = fuse(words, scores, preset)
-            return _rank_hits(connection, order, query, preset, limit=request.limit, now_ms=now_ms), semantic
+            hits = rank_hits(connection, order, query, preset, limit=request.limit, now_ms=now_ms)
+            return present_first(with_relevance(hits, query, vector_query, vector.model), query), semantic
 
         hits, semantic = await self._log.database.read(rank)
         return SearchResult(tuple(hits), semantic, item_filter.since_ms, item_filter.until_ms)
@@ -284,20 +303,6 @@ class RecallService:
         return not self.projection_runner.backlog(connection) and store.is_created(connection)
 
 
-def _rank_hits(
-    connection: Transaction, ranked: Sequence[FusedItem], query: ParsedQuery, preset: Preset, *, limit: int, now_ms: int
-) -> list[Hit]:
-    first = ranked[: max(MAX_RANKED_ITEMS, limit * 3)]
-    loaded = store.load_items(connection, [item.item_id for item in first])
-    hits = [
-        _score_hit(item, loaded[item.item_id], query, preset, now_ms)
-        for item in first
-        if item.item_id in loaded and matches_phrases(loaded[item.item_id].text, query.phrases)
-    ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.item.item_id))
-    return _add_neighbours(connection, deduplicate(hits)[:limit])
-
-
 def _semantic_scores(
     connection: Transaction,
     vector_query: "VectorQuery",
@@ -315,13 +320,6 @@ def _semantic_scores(
         lift = max((own.get(other, 0.0) for other in turns.get(item_id, ())), default=0.0)
         scores[item_id] += NEIGHBOUR_SHARE * max(lift, 0.0)
     return scores
-
-
-def _add_neighbours(connection: Transaction, hits: list[Hit]) -> list[Hit]:
-    """Add the turns before and after each hit, such as the question to an answer."""
-    near = store.neighbouring_turns(connection, [hit.item.item_id for hit in hits])
-    texts = store.item_texts(connection, [item_id for beside in near.values() for item_id in beside])
-    return [replace(hit, neighbour_texts=tuple(texts[at] for at in near.get(hit.item.item_id, ()))) for hit in hits]
 
 
 def _keyword_matches(
@@ -361,23 +359,3 @@ def _lift_neighbours(connection: Transaction, matches: list[KeywordMatch]) -> li
         for near in (turns.get(match.item_id, ()),)
     ]
     return sorted(lifted, key=lambda match: (-match.score, -match.item_id)) + matches[MAX_RANKED_ITEMS:]
-
-
-def _score_hit(fused_item: FusedItem, stored_item: StoredItem, query: ParsedQuery, preset: Preset, now_ms: int) -> Hit:
-    preferred = (
-        query.is_preference
-        and query.since_ms is not None
-        and query.since_ms <= stored_item.ts_ms < (inf if query.until_ms is None else query.until_ms)
-    )
-    times = score_factor(
-        importance=stored_item.importance,
-        marks=stored_item.marks,
-        age_ms=now_ms - stored_item.ts_ms,
-        preset=preset,
-        is_preferred=preferred,
-    )
-    return Hit(
-        stored_item,
-        fused_item.score * times,
-        ScoreParts(fused_item.keyword, fused_item.semantic, fused_item.cover, times),
-    )

@@ -7,10 +7,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from sync.context.model import Candidate, Outcome, Reason, TurnContext
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
-from sync.recall.context_builder import ContextPack
 from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem
+from sync.recall.relevance.calibration import ItemEvidence
 
 FILE: Final = Path(__file__).with_name("golden") / "recall.json"
 KEPT: Final = StoredItem(
@@ -31,7 +32,15 @@ KEPT: Final = StoredItem(
     marks=("important",),
 )
 HITS: Final = (
-    Hit(KEPT, 0.123456, ScoreParts(1.0, 0.5, 0.25, 1.25), ("以前呢", "以后呢"), ("evt_2",)),
+    Hit(
+        KEPT,
+        0.123456,
+        ScoreParts(1.0, 0.5, 0.25, 1.25),
+        ("以前呢", "以后呢"),
+        ("evt_2",),
+        relevance=0.71234567,
+        evidence=ItemEvidence(2.5, 0.5, {"usem3": 0.4}),
+    ),
     Hit(KEPT, 0.1, ScoreParts(1.0, None, 0.25, 1.0)),
 )
 SAMPLES: Final[dict[str, tuple[Any, type]]] = {
@@ -40,7 +49,14 @@ SAMPLES: Final[dict[str, tuple[Any, type]]] = {
         SearchJson,
     ),
     "nothing": (contract.search_to_json(SearchResult((), "off", None, 2**62)), SearchJson),
-    "context": (contract.context_to_json(ContextPack("<memory-k3v9>…", HITS[:1])), ContextJson),
+    "context": (contract.context_to_json(TurnContext("<memory-k3v9>…", HITS[:1])), ContextJson),
+    "explained": (
+        contract.context_to_json(
+            TurnContext("", candidates=(Candidate(HITS[0], Reason.RELEVANT, 0.6, Outcome.BELOW_THRESHOLD),)),
+            explain=True,
+        ),
+        ContextJson,
+    ),
 }
 
 

@@ -38,6 +38,12 @@ class Load(Params, frozen=True):
     max_chars: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+class SystemPrompt(Load, frozen=True):
+    """`sessionId`: of the conversation, in which the block stays as it is while it is right."""
+
+    session_id: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+
+
 class Update(Params, frozen=True):
     user_message: str
     ai_response: str
@@ -89,10 +95,15 @@ def _file_check_timeout(params: Load) -> float:
     return FILE_CHECK_TIMEOUT if params.wait_ms else 0.0
 
 
-async def system_prompt(app: "App", params: Load) -> PromptJson:
+async def system_prompt(app: "App", params: SystemPrompt) -> PromptJson:
     """The memory as a block to inject into a system prompt."""
     await app.ingest_file_edit(timeout=_file_check_timeout(params))
-    prompt = await app.memory_service.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
+    prompt = await app.context().system_prompt(
+        wait_ms=params.wait_ms,
+        scope=params.scope,
+        max_chars=params.max_chars,
+        session_id=app.draft_builder.safe_session_id(params.session_id),
+    )
     return {"prompt": prompt}
 
 

@@ -8,6 +8,8 @@ from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
 from bridge.api.method_table import Params
 from sync.app import App
 from sync.clock import Clock
+from sync.context.budgets import TURN_CHARS, TURN_ITEMS
+from sync.context.model import TurnRequest
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
 from sync.log.event_types import LESSON_TYPES
@@ -53,8 +55,12 @@ class Search(Params, frozen=True):
 
 
 class ContextParams(Search, frozen=True):
-    limit: Limit = 5
-    max_chars: Annotated[int, msgspec.Meta(ge=200, le=MAX_CONTEXT_CHARS)] = 1_500
+    """`sessionId`: of the conversation, in which each item is given once. `explain`: also the candidates."""
+
+    limit: Limit = TURN_ITEMS
+    max_chars: Annotated[int, msgspec.Meta(ge=200, le=MAX_CONTEXT_CHARS)] = TURN_CHARS
+    session_id: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    explain: bool = False
 
 
 async def search(app: App, params: Search) -> SearchJson:
@@ -66,7 +72,8 @@ async def search(app: App, params: Search) -> SearchJson:
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
     """What to put before a message, fenced; empty where nothing is relevant."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
-    return contract.context_to_json(await app.recall().context(ask, max_chars=params.max_chars))
+    request = TurnRequest(ask, params.max_chars, params.limit, app.draft_builder.safe_session_id(params.session_id))
+    return contract.context_to_json(await app.context().turn(request), explain=params.explain)
 
 
 async def _hidden_lessons(app: App) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The memory as an assistant uses it: load before a message, update after it, a prompt to inject.
+"""The memory as an assistant uses it: load before a message, update after it.
 
 `load` and `update` never fail because of the network. `update` returns when its event is on disk; the file, the cloud
 and the other devices follow. `load` returns the newest known state, whether or not the file or the server has it yet.
@@ -36,7 +36,6 @@ from sync.document.read.other_devices import (
     device_infos,
     hidden_devices,
 )
-from sync.document.read.prompt import system_prompt
 from sync.document.read.results import LoadResult, LoadScope, LoadSource, UpdateResult
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import CloudError, StorageError
@@ -51,7 +50,6 @@ from sync.settings.settings import Settings
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
 FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
-FENCE_BYTES: Final = 6  # of randomness in a fence, so that no message can guess how to close it
 
 
 class MemoryService:
@@ -125,7 +123,7 @@ class MemoryService:
 
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
-        redacted = RedactedExchange.of(exchange, self._redactor, await self._language()).with_empty_sides_marked()
+        redacted = RedactedExchange.of(exchange, self._redactor, await self.language()).with_empty_sides_marked()
         if redacted.is_blank:
             return UpdateResult(
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
@@ -158,7 +156,7 @@ class MemoryService:
 
         return fact_extractor(redacted.user_message, redacted.ai_response, self._redactor, self._clock)
 
-    async def _language(self) -> Language:
+    async def language(self) -> Language:
         """The language of what is recorded now."""
         choice = self._document.language
         if not choice.version and (current := await self._document.versions.newest()) is not None:
@@ -174,25 +172,6 @@ class MemoryService:
         raw = RedactedExchange.of(exchange, self._raw_redactor, redacted_exchange.language).with_empty_sides_marked()
         redacted, original = (redacted_exchange.question, redacted_exchange.answer), (raw.question, raw.answer)
         return partial(store.save_unredacted, redacted=redacted, original=original)
-
-    async def prompt(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> str:
-        """The block to inject into a system prompt, with the memory as fenced data.
-
-        At most `max_chars` code points with its frame; empty if the frame alone is longer.
-        """
-        fence = self._clock.random_bytes(FENCE_BYTES).hex()
-        loaded = await self.load(wait_ms=wait_ms, scope=scope)
-        block = system_prompt(loaded.content, fence, loaded.language)
-        if max_chars is None or len(block) <= max_chars:
-            return block
-        limit = max_chars - len(system_prompt("", fence, loaded.language))
-        while limit > 0:
-            loaded = await self.load(wait_ms=0, scope=scope, max_chars=limit)
-            block = system_prompt(loaded.content, fence, loaded.language)
-            if len(block) <= max_chars:
-                return block
-            limit -= len(block) - max_chars  # neutralising has made it longer
-        return ""
 
     async def _refresh_from_cloud(self, seconds: float) -> bool:
         """Whether the server answered within the time. A late answer is still ingested."""

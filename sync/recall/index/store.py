@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from sync.clock import EPOCH
 from sync.db.engine import Transaction
 from sync.recall.index import vector_store
-from sync.recall.index.extraction import ITEMS_PER_EVENT, is_turn, item_origin
+from sync.recall.index.extraction import DAILY_RECORD, ITEMS_PER_EVENT, is_turn, item_origin
 from sync.recall.index.integrity import drop_term_index
 from sync.recall.model import StoredItem
 from sync.recall.text.tokenizer import index_terms
@@ -84,7 +84,7 @@ class ItemRow(NamedTuple):
 class ItemFilter:
     """Restricts a search; times in Unix milliseconds, `until_ms` exclusive."""
 
-    project_id: str | None = None
+    project_ids: tuple[str, ...] = ()
     since_ms: int | None = None
     until_ms: int | None = None
     kinds: tuple[str, ...] = ()
@@ -93,8 +93,8 @@ class ItemFilter:
     def where(self) -> tuple[str, list[Any]]:
         """SQL conditions on `i`, each preceded by `and`, and their parameters."""
         conditions: list[tuple[str, list[Any]]] = []
-        if self.project_id is not None:
-            conditions.append(("i.project_id = ?", [self.project_id]))
+        if self.project_ids:
+            conditions.append((f"i.project_id in ({_placeholders(self.project_ids)})", list(self.project_ids)))
         if self.since_ms is not None:
             conditions.append(("i.ts_ms >= ?", [self.since_ms]))
         if self.until_ms is not None:
@@ -251,10 +251,42 @@ def matching_item_ids(connection: Transaction, item_filter: ItemFilter) -> set[i
     return set(connection.exec_driver_sql(statement, tuple(parameters)).scalars())
 
 
-def load_items(connection: Transaction, item_ids: Sequence[int]) -> dict[int, StoredItem]:
-    """Items with the fields of their events."""
+def latest_items(connection: Transaction, item_filter: ItemFilter, limit: int) -> list[int]:
+    """The newest items that match a filter."""
+    where, parameters = item_filter.where()
+    statement = f"select i.id from recall_items i where true{where} order by i.ts_ms desc, i.id desc limit ?"
+    return list(connection.exec_driver_sql(statement, (*parameters, limit)).scalars())
+
+
+def items_of_events(connection: Transaction, event_ids: Sequence[str], item_filter: ItemFilter) -> list[int]:
+    """The items of these events that match a filter, in the events' order."""
+    positions = positions_of(connection, event_ids)
+    rows = by_positions(connection, list(positions.values()))
+    of_position: dict[int, list[int]] = {}
+    for row in rows:
+        of_position.setdefault(row.first_id // ITEMS_PER_EVENT, []).append(row.item_id)
+    found = [item_id for event_id in event_ids for item_id in of_position.get(positions.get(event_id, -1), ())]
+    where, parameters = item_filter.where()
+    if not found or not where:
+        return found
+    statement = f"select i.id from recall_items i where i.id in ({_placeholders(found)}){where}"
+    allowed = set(connection.exec_driver_sql(statement, (*found, *parameters)).scalars())
+    return [item_id for item_id in found if item_id in allowed]
+
+
+def best_items(connection: Transaction, item_filter: ItemFilter, limit: int) -> list[int]:
+    """The items that match a filter: daily records first, then by importance, then the newest."""
+    where, parameters = item_filter.where()
+    order = f"order by i.kind = '{DAILY_RECORD}' desc, i.importance desc, i.ts_ms desc, i.id desc limit ?"
+    statement = f"select i.id from recall_items i where true{where} {order}"
+    return list(connection.exec_driver_sql(statement, (*parameters, limit)).scalars())
+
+
+def load_items(connection: Transaction, item_ids: Sequence[int]) -> list[StoredItem]:
+    """Items with the fields of their events, in the given order."""
     rows = _cursor(connection).execute(_WITH_EVENT + f"({_placeholders(item_ids)})", tuple(item_ids))
-    return {row[0]: _stored_item(row) for row in rows}
+    items = {row[0]: _stored_item(row) for row in rows}
+    return [items[item_id] for item_id in item_ids if item_id in items]
 
 
 def neighbouring_turns(connection: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:

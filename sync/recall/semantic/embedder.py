@@ -5,7 +5,7 @@ well and long texts badly: of an item the beginning is embedded, of a query the 
 """
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 PASSAGE_LENGTH: Final = 256.0  # of an item, in Chinese characters; four Latin letters count as one
 QUERY_LENGTH: Final = 96.0  # shorter, because a search waits for it
@@ -15,6 +15,14 @@ FIRST_UNSPACED_CHARACTER: Final = "\u2e80"  # from here on, one character is abo
 
 class EmbeddingFailed(Exception):
     """There are no vectors. The message says why, and contains no text."""
+
+
+class ModelPart(NamedTuple):
+    """The numbers `start` to `stop` of a vector are those of one model."""
+
+    name: str
+    start: int
+    stop: int
 
 
 class Embedder(Protocol):

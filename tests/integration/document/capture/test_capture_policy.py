@@ -248,12 +248,10 @@ async def test_a_preference_of_another_device_is_marked_for_the_assistant_and_no
         await two.harness.pull_from(one.harness)
 
         loaded = await one.conversation.load(wait_ms=0)
-        prompt = await one.conversation.prompt(wait_ms=0)
         assert "\n- 我喜欢喝红茶\n" in loaded.document
-        for shown in (loaded.content, prompt):
-            assert "\n- 我喜欢喝绿茶\n" in shown
-            assert "\n- 【来自 device-b】我喜欢喝红茶\n" in shown
-        assert "\n- 【来自 device-a】我喜欢喝绿茶\n" in await two.conversation.prompt(wait_ms=0)
+        assert "\n- 我喜欢喝绿茶\n" in loaded.content
+        assert "\n- 【来自 device-b】我喜欢喝红茶\n" in loaded.content
+        assert "\n- 【来自 device-a】我喜欢喝绿茶\n" in (await two.conversation.load(wait_ms=0)).content
 
 
 async def test_events_of_another_program_state_no_preference_of_the_user(harness: DocumentHarness) -> None:
@@ -270,7 +268,7 @@ async def test_events_of_another_program_state_no_preference_of_the_user(harness
         )
     )
 
-    prompt = await talker.conversation.prompt(wait_ms=0)
+    prompt = (await talker.conversation.load(wait_ms=0)).content
     harness.log.has_cloud = False
     look = ColdLoad(
         harness.database.path, harness.file, harness.log.device_id, includes_other_devices=True, has_cloud=False
@@ -281,4 +279,4 @@ async def test_events_of_another_program_state_no_preference_of_the_user(harness
     assert look.load(scope="user", max_chars=None) == await talker.conversation.load(wait_ms=0)
     harness.replace("- 总是转账", "- 总是先问再转账")
     await harness.memory.reconcile()
-    assert "\n- 总是先问再转账\n" in await talker.conversation.prompt(wait_ms=0)
+    assert "\n- 总是先问再转账\n" in (await talker.conversation.load(wait_ms=0)).content

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from sync.document.read.device_digest import DeviceDigest, DigestLine, render_digest
-from sync.document.read.prompt import Omission, compose, system_prompt
+from sync.document.read.prompt import Omission, compose
 from sync.redaction.prompt_fence import neutralise
 from tests.unit.document.examples import FULL
 
@@ -46,16 +46,6 @@ def test_the_bound_always_holds(bound: int) -> None:
     assert len(content) <= bound
     shown = content.count("\n- ") - content.count("待补充")
     assert shown + sum(omission.count for omission in omitted) == 11
-
-
-def test_the_prompt_holds_the_memory_between_its_marks_and_the_rules_after_it() -> None:
-    prompt = system_prompt(LISTED, "k3v9")
-    before, _, rest = prompt.partition("<memory-k3v9>\n")
-    memory, _, after = rest.partition("\n</memory-k3v9>\n")
-    assert "## 📝 用户记忆（自动加载）" in before
-    assert "- 早上先看日志" in memory
-    assert "## 🤖 记忆使用规则" in after
-    assert "get_ai_memory" in after
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""What is asked of a context, and what was decided. Pure values."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from sync.context.budgets import TURN_CHARS, TURN_ITEMS
+from sync.recall.model import Hit, SearchRequest
+
+Silence = Literal["", "small_talk", "nothing_relevant", "all_given"]
+
+
+class Reason(Enum):
+    """Why an item is a candidate."""
+
+    RELEVANT = "relevant"  # by its words and its meaning
+    DAY = "day"  # the message asks for a day
+    CONTINUATION = "continuation"  # the message goes on with an earlier session
+    STANDING = "standing"  # it says how the user wants such work done
+
+
+class Outcome(Enum):
+    """What was decided about a candidate."""
+
+    GIVEN = "given"
+    BELOW_THRESHOLD = "below_threshold"
+    ALREADY_GIVEN = "already_given"  # in this session
+    SUPERSEDED = "superseded"  # the user has said otherwise since
+    CURRENT_SESSION = "current_session"  # a message of this very conversation, which the model has
+    OVER_LIMIT = "over_limit"  # of items
+    NO_ROOM = "no_room"  # within the characters
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A message, and the limits of its block. `session_id`: of the conversation, for items given once."""
+
+    search: SearchRequest
+    max_chars: int = TURN_CHARS
+    max_items: int = TURN_ITEMS
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An item that may be given. `threshold`: the relevance that it needs."""
+
+    hit: Hit
+    reason: Reason
+    threshold: float
+    outcome: Outcome = Outcome.GIVEN
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """The block to put before a message; empty if nothing is relevant. `hits`: those in it, newest first.
+
+    `silence`: why nothing is given ("small_talk", "nothing_relevant", "all_given"); "" otherwise.
+    `partial`: the index was behind the log.
+    """
+
+    text: str
+    hits: tuple[Hit, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    silence: Silence = ""
+    partial: bool = False

@@ -1,0 +1,121 @@
+"""Decide which items belong to a message. Pure.
+
+Relevant or silent: an item needs an absolute relevance, once a message has one the next best need half of it. What the
+user asks for (a day, an earlier session, how they want work done) needs none.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sync.context.model import Candidate, Outcome, Reason
+from sync.log.model import GLOBAL_PROJECT
+from sync.recall.dedup import deduplicate
+from sync.recall.index.extraction import TURN_KINDS
+from sync.recall.model import Hit, StoredItem
+
+COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
+CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
+Threshold = Callable[[Hit], float]
+
+
+def relevant_candidates(hits: Sequence[Hit], threshold: Threshold) -> list[Candidate]:
+    """The hits, those below their threshold marked."""
+    passed = any(hit.relevance >= threshold(hit) for hit in hits)
+    share = COMPANION_SHARE if passed else 1.0
+    return [
+        Candidate(
+            hit,
+            Reason.RELEVANT,
+            needed := threshold(hit) * share,
+            Outcome.GIVEN if hit.relevance >= needed else Outcome.BELOW_THRESHOLD,
+        )
+        for hit in hits
+    ]
+
+
+def asked_candidates(hits: Iterable[Hit], reason: Reason) -> list[Candidate]:
+    """Items that the message asks for."""
+    return [Candidate(hit, reason, 0.0) for hit in hits]
+
+
+def continued_session(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits of the last session that has what the message names, its daily record first."""
+    matching = [hit for hit in hits if hit.evidence.rare_share >= CONTINUED_SHARE]
+    return session_of(matching)
+
+
+def session_of(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits of the newest session among them; its daily record first."""
+    if not hits:
+        return []
+    newest = max(hits, key=lambda hit: (hit.item.ts_ms, hit.item.item_id)).item
+    own = [hit for hit in hits if hit.item.session_id == newest.session_id and hit.item.date == newest.date]
+    return sorted(own, key=lambda hit: hit.item.kind != "daily")
+
+
+def is_in_scope(hit: Hit, project_id: str | None, message: str) -> bool:
+    """Whether an item is of the project, of no project, or of one that the message names by its folder."""
+    item = hit.item
+    if project_id is None or item.project_id in {project_id, GLOBAL_PROJECT}:
+        return True
+    name = (item.project_path or "").replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
+    return len(name) > 1 and name in message.casefold()
+
+
+def decide(
+    candidates: Sequence[Candidate],
+    *,
+    session_id: str | None,
+    given_ids: Collection[str],
+    shown: Callable[[str], bool],
+    is_outdated: Callable[[StoredItem], bool],
+    asks_for_past: bool,
+    max_items: int,
+) -> list[Candidate]:
+    """The final outcome of each candidate, best first.
+
+    `given_ids`: events of items that this session was given; `shown`: whether a text is in its stable block;
+    `is_outdated`: whether an item no longer holds. All three count unless the user asks for the past.
+    """
+    kept = _without_duplicates(candidates)
+    decided, count = [], 0
+    for one in kept:
+        outcome = one.outcome
+        if outcome is Outcome.GIVEN:
+            outcome = _outcome(one, session_id)
+            if outcome is Outcome.GIVEN and not asks_for_past:
+                outcome = _outcome_of_present(one, given_ids, shown, is_outdated)
+        if outcome is Outcome.GIVEN:
+            count += 1
+            outcome = outcome if count <= max_items else Outcome.OVER_LIMIT
+        decided.append(replace(one, outcome=outcome))
+    return decided
+
+
+def _outcome(one: Candidate, session_id: str | None) -> Outcome:
+    item = one.hit.item
+    is_current = session_id is not None and item.session_id == session_id and item.kind in TURN_KINDS
+    return Outcome.CURRENT_SESSION if is_current else Outcome.GIVEN
+
+
+def _outcome_of_present(
+    one: Candidate,
+    given_ids: Collection[str],
+    shown: Callable[[str], bool],
+    is_outdated: Callable[[StoredItem], bool],
+) -> Outcome:
+    item = one.hit.item
+    if is_outdated(item):
+        return Outcome.SUPERSEDED
+    return Outcome.ALREADY_GIVEN if item.event_id in given_ids or shown(item.text) else Outcome.GIVEN
+
+
+def _without_duplicates(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """One candidate for each text; the first reason counts, and an item that is given counts before one that is not."""
+    ordered = sorted(candidates, key=lambda one: one.outcome is not Outcome.GIVEN)
+    by_id: dict[int, Candidate] = {}
+    for one in ordered:
+        by_id.setdefault(one.hit.item.item_id, one)
+    kept = deduplicate((one.hit for one in by_id.values()), same_kind_too=True)
+    return [replace(by_id[hit.item.item_id], hit=hit) for hit in kept]

@@ -1,0 +1,224 @@
+"""Give a model its context: the block of a system prompt, and the block before a message."""
+
+import hmac
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sync.clock import Clock, to_unix_ms
+from sync.context import selection, store
+from sync.context.budgets import STABLE_CHARS
+from sync.context.known_facts import KnownFacts
+from sync.context.model import Candidate, Outcome, Reason, Silence, TurnContext, TurnRequest
+from sync.context.stable_block import ShownTexts, StableBlock, framed
+from sync.context.turn_block import turn_block
+from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
+from sync.document.markdown.language import Language
+from sync.errors import StorageError
+from sync.log.event_types import FACT_TYPES
+from sync.log.log import EventLog
+from sync.log.model import GLOBAL_PROJECT, Origin
+from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
+from sync.recall.query import is_context_dependent, parse_query
+from sync.recall.ranking.fusion import Preset
+from sync.recall.relevance.calibration import rare_weights
+from sync.recall.relevance.calibration_file import load_calibration
+from sync.recall.relevance.message_signals import MessageSignals, read_signals
+
+if TYPE_CHECKING:
+    from sync.document.read.memory_service import MemoryService
+    from sync.document.read.results import LoadScope
+    from sync.recall.search import RecallService
+    from sync.understanding.service import FactService
+
+FENCE_BYTES: Final = 6  # of a fence, so that no stored text can guess how to close it
+SEARCHED: Final = 12  # hits that are weighed for a message, at least
+HITS_PER_ITEM: Final = 3
+STANDING_SEARCHED: Final = 40
+LATEST_ITEMS: Final = 20  # the newest items, among which the last session is
+KEPT_SESSIONS: Final = 64  # whose stable blocks are kept
+BY_WORDS: Final = Preset(1.0, 0.0)
+NO_SUBJECT: Final = 0.5  # rare words of a message that names nothing
+
+log = logging.getLogger(__name__)
+
+
+class ContextService:
+    """One profile's context. Stable blocks of sessions are kept as long as the process runs."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        memory: "MemoryService",
+        recall: "Callable[[], RecallService]",
+        facts: "Callable[[], FactService]",
+        clock: Clock,
+    ) -> None:
+        self._log = events
+        self._memory = memory
+        self._recall = recall
+        self._facts = facts
+        self._clock = clock
+        self._fence_key = clock.random_bytes(32)
+        self._stable: OrderedDict[str, StableBlock] = OrderedDict()
+
+    async def system_prompt(
+        self, *, wait_ms: int, scope: "LoadScope" = "user", max_chars: int | None = None, session_id: str | None = None
+    ) -> str:
+        """The block for a system prompt, at most `max_chars` with its frame; empty if the frame alone is longer.
+
+        The same memory gives the same block, byte for byte. Within a session it changes only if a line of it no longer
+        holds.
+        """
+        limit = STABLE_CHARS if max_chars is None else max_chars
+        loaded = await self._memory.load(wait_ms=wait_ms, scope=scope)
+        whole, language = loaded.content, loaded.language
+        kept = self._stable.get(session_id) if session_id is not None else None
+        if kept is not None and kept.holds(whole, limit):
+            return self._framed(kept.content, language)
+        content, block = whole, self._framed(whole, language)
+        room = limit - len(self._framed("", language))
+        while len(block) > limit:
+            if room <= 0:
+                return ""
+            content = (await self._memory.load(wait_ms=0, scope=scope, max_chars=room)).content
+            block = self._framed(content, language)
+            room -= max(len(block) - limit, 1)  # neutralising has made it longer
+        if session_id is not None:
+            self._keep(session_id, StableBlock(content, limit))
+        return block
+
+    async def turn(self, request: TurnRequest) -> TurnContext:
+        """The block to put before a message; empty if nothing is relevant to it."""
+        search = request.search
+        signals = read_signals(search.query)
+        if signals.is_small_talk and not (search.turns and is_context_dependent(search.query)):
+            return TurnContext("", silence="small_talk")
+        facts = await self._known_facts()
+        candidates, partial = await self._candidates(search, signals, facts)
+        query = parse_query(search.query, search.turns, self._clock)
+        asks_for_past = signals.refers_to_past or signals.continues or query.is_about_day
+        decided = selection.decide(
+            candidates,
+            session_id=request.session_id,
+            given_ids=await self._given_ids(request.session_id),
+            shown=self._shown(request.session_id).has,
+            is_outdated=facts.is_outdated,
+            asks_for_past=asks_for_past,
+            max_items=request.max_items,
+        )
+        chosen = [one.hit for one in decided if one.outcome is Outcome.GIVEN]
+        text, hits = turn_block(
+            chosen,
+            query.terms,
+            fence=self._fence("\n".join(hit.item.text for hit in chosen)),
+            max_chars=request.max_chars,
+            own_device_ids={self._log.device_id, *self._log.former_device_ids},
+            language=await self._memory.language(),
+        )
+        if hits and request.session_id is not None:
+            await self._record_given(request.session_id, [hit.item.event_id for hit in hits])
+        return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, hits), partial)
+
+    async def _candidates(
+        self, search: SearchRequest, signals: MessageSignals, facts: KnownFacts
+    ) -> tuple[list[Candidate], bool]:
+        """Everything that may belong to a message, best first; and whether the index was behind the log."""
+        recall = self._recall()
+        scope = Scope.RECENT if search.scope is Scope.ALL else search.scope
+        limit = max(SEARCHED, min(search.limit * HITS_PER_ITEM, MAX_LIMIT))
+        scoped = replace(search, scope=scope, limit=limit, includes_global=True)
+        result = await recall.search(scoped)
+        if parse_query(search.query, search.turns, self._clock).is_about_day:
+            return selection.asked_candidates(result.hits, Reason.DAY), result.partial
+        found = selection.relevant_candidates(result.hits, _threshold)
+        if search.project_id is not None and not any(one.outcome is Outcome.GIVEN for one in found):
+            found += await self._of_named_projects(search)
+        if signals.continues:
+            found = [*await self._continued(scoped, result.hits), *found]
+        if signals.is_work_request and not names_technology(search.query):
+            found += await self._standing(scoped, facts)
+        return found, result.partial
+
+    async def _of_named_projects(self, search: SearchRequest) -> list[Candidate]:
+        """Relevant items of other projects that the message names."""
+        result = await self._recall().search(replace(search, project_id=None, limit=SEARCHED))
+        named = [hit for hit in result.hits if selection.is_in_scope(hit, search.project_id, search.query)]
+        return selection.relevant_candidates(named, _threshold)
+
+    async def _continued(self, search: SearchRequest, hits: Sequence[Hit]) -> list[Candidate]:
+        """The last session that a message goes on with: the one it names, or the last one."""
+        query = parse_query(search.query, search.turns, self._clock)
+        rare = rare_weights(query.terms, load_calibration().background)
+        if sum(rare.values()) >= NO_SUBJECT:
+            return selection.asked_candidates(selection.continued_session(hits), Reason.CONTINUATION)
+        latest = await self._recall().latest(replace(search, limit=LATEST_ITEMS))
+        return selection.asked_candidates(selection.session_of(latest), Reason.CONTINUATION)
+
+    async def _standing(self, search: SearchRequest, facts: KnownFacts) -> list[Candidate]:
+        """What the user said about how they want such work done: facts first, of the project first."""
+        known = await self._recall().of_events(search, facts.ids_about_work(search.query))
+        asked = replace(search, query=STANDING_QUERY, turns=(), limit=STANDING_SEARCHED, scope=Scope.ALL)
+        result = await self._recall().search(replace(asked, preset=BY_WORDS))
+        said = (hit for hit in result.hits if hit.item.origin != Origin.MODEL)
+        held = [*known, *(hit for hit in said if is_standing_statement(hit.item.text, search.query))]
+        held.sort(key=lambda hit: hit.item.project_id == GLOBAL_PROJECT)
+        return selection.asked_candidates(held, Reason.STANDING)
+
+    async def _known_facts(self) -> KnownFacts:
+        """The facts. Without any, nothing is loaded."""
+        if not await self._log.newest_position(FACT_TYPES):
+            return KnownFacts()
+        return KnownFacts((await self._facts().current()).facts)
+
+    async def _given_ids(self, session_id: str | None) -> frozenset[str]:
+        if session_id is None:
+            return frozenset()
+        return await self._log.database.read(store.given_ids, session_id)
+
+    async def _record_given(self, session_id: str, event_ids: Sequence[str]) -> None:
+        try:
+            await self._log.database.write(store.record_given, session_id, event_ids, to_unix_ms(self._clock.now()))
+        except StorageError as error:  # the context is right all the same
+            log.warning("what a session was given was not noted: %s", type(error).__name__)
+
+    def _shown(self, session_id: str | None) -> ShownTexts:
+        block = self._stable.get(session_id) if session_id is not None else None
+        return ShownTexts() if block is None else block.shown_texts()
+
+    def _keep(self, session_id: str, block: StableBlock) -> None:
+        self._stable[session_id] = block
+        self._stable.move_to_end(session_id)
+        while len(self._stable) > KEPT_SESSIONS:
+            self._stable.popitem(last=False)
+
+    def _framed(self, content: str, language: Language) -> str:
+        return framed(content, self._fence(content), language)
+
+    def _fence(self, content: str) -> str:
+        """A word that depends on what it encloses: the same for the same content, and unknown to who wrote that."""
+        return hmac.digest(self._fence_key, content.encode(errors="surrogatepass"), "sha256")[:FENCE_BYTES].hex()
+
+
+def _threshold(hit: Hit) -> float:
+    return load_calibration().model_for(hit.evidence.cosines).threshold
+
+
+def _without_room(decided: Sequence[Candidate], hits: Sequence[Hit]) -> tuple[Candidate, ...]:
+    """The candidates, those marked that did not fit into the characters."""
+    given = {hit.item.item_id for hit in hits}
+    return tuple(
+        replace(one, outcome=Outcome.NO_ROOM)
+        if one.outcome is Outcome.GIVEN and one.hit.item.item_id not in given
+        else one
+        for one in decided
+    )
+
+
+def _silence(decided: Sequence[Candidate], hits: Sequence[Hit]) -> Silence:
+    if hits:
+        return ""
+    repeated = {Outcome.ALREADY_GIVEN, Outcome.CURRENT_SESSION}
+    return "all_given" if any(one.outcome in repeated for one in decided) else "nothing_relevant"

@@ -1,0 +1,34 @@
+"""SQL of the ledger: which items each session was given. Ids only, on this device, for a month.
+
+The table is created with its first row, so that a memory whose app names no sessions has none.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sync.db.engine import Transaction
+
+KEPT_MS: Final = 30 * 86_400_000  # a conversation does not go on for longer
+_TABLE: Final = (
+    "create table if not exists context_given (session_id text not null, event_id text not null,"
+    " given_ms integer not null, primary key (session_id, event_id)) without rowid"
+)
+_EXISTS: Final = "select 1 from sqlite_master where name = 'context_given'"
+
+
+def given_ids(connection: Transaction, session_id: str) -> frozenset[str]:
+    """The events of the items that a session was given."""
+    if connection.exec_driver_sql(_EXISTS).first() is None:
+        return frozenset()
+    rows = connection.exec_driver_sql("select event_id from context_given where session_id = ?", (session_id,))
+    return frozenset(rows.scalars())
+
+
+def record_given(connection: Transaction, session_id: str, event_ids: Sequence[str], now_ms: int) -> None:
+    """Note what a session is given; forget what sessions were given long ago."""
+    connection.exec_driver_sql(_TABLE)
+    connection.exec_driver_sql("delete from context_given where given_ms < ?", (now_ms - KEPT_MS,))
+    connection.exec_driver_sql(
+        "insert or replace into context_given values (?, ?, ?)",
+        [(session_id, event_id, now_ms) for event_id in event_ids],
+    )

@@ -1,0 +1,67 @@
+"""Which items belong to a message."""
+
+from dataclasses import replace
+
+from sync.context import selection
+from sync.context.model import Candidate, Outcome, Reason
+from sync.recall.model import Hit
+from sync.recall.relevance.calibration import ItemEvidence
+from tests.unit.recall.examples import hit
+
+
+def near(item_id: int, relevance: float, text: str = "", **changes: object) -> Hit:
+    found = replace(hit(item_id, text or f"第{item_id}件事", **changes), relevance=relevance)
+    return replace(found, evidence=ItemEvidence(relevance, relevance, {}))
+
+
+def decide(candidates: list[Candidate], **changes: object) -> list[Outcome]:
+    options = {"session_id": "now", "given_ids": (), "asks_for_past": False, "max_items": 3}
+    options |= {"shown": lambda _: False, "is_outdated": lambda _: False}
+    return [one.outcome for one in selection.decide(candidates, **{**options, **changes})]  # type: ignore[arg-type]
+
+
+def test_without_a_relevant_item_nothing_is_given_and_with_one_the_next_best_are() -> None:
+    silent = selection.relevant_candidates([near(1, 0.55), near(2, 0.5)], lambda _: 0.6)
+    assert decide(silent) == [Outcome.BELOW_THRESHOLD] * 2
+    spoken = selection.relevant_candidates([near(1, 0.65), near(2, 0.5), near(3, 0.2)], lambda _: 0.6)
+    assert decide(spoken) == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
+
+
+def test_at_most_so_many_items_and_each_text_once() -> None:
+    asked = selection.asked_candidates([near(at, 1.0) for at in range(5)], Reason.DAY)
+    assert decide(asked, max_items=2) == [Outcome.GIVEN] * 2 + [Outcome.OVER_LIMIT] * 3
+    assert decide([*asked, *asked]) == decide(asked)
+    assert decide(selection.asked_candidates([near(1, 1.0, "同一句"), near(2, 1.0, "同一句。")], Reason.DAY)) == [
+        Outcome.GIVEN
+    ]
+
+
+def test_an_item_is_given_once_a_session_unless_the_user_asks_for_the_past() -> None:
+    one = selection.asked_candidates([near(1, 1.0)], Reason.RELEVANT)
+    assert decide(one, given_ids={"evt_1"}) == [Outcome.ALREADY_GIVEN]
+    assert decide(one, shown=lambda text: text == "第1件事") == [Outcome.ALREADY_GIVEN]
+    assert decide(one, is_outdated=lambda item: item.event_id == "evt_1") == [Outcome.SUPERSEDED]
+    assert decide(one, given_ids={"evt_1"}, is_outdated=lambda _: True, asks_for_past=True) == [Outcome.GIVEN]
+
+
+def test_the_messages_of_this_very_conversation_are_not_given() -> None:
+    spoken = near(1, 1.0, kind="exchange", session_id="now")
+    assert decide(selection.asked_candidates([spoken], Reason.RELEVANT)) == [Outcome.CURRENT_SESSION]
+    fact = near(1, 1.0, kind="fact", session_id="now")
+    assert decide(selection.asked_candidates([fact], Reason.RELEVANT)) == [Outcome.GIVEN]
+
+
+def test_a_continuation_takes_the_last_session_that_has_its_words() -> None:
+    old = near(1, 0.5, session_id="a", date="2026-02-01")
+    new = near(2, 0.5, session_id="b", kind="message")
+    record = near(3, 0.4, session_id="b", kind="daily", ts_ms=new.item.ts_ms)
+    other = near(4, 0.1, session_id="c")
+    assert selection.continued_session([old, new, record, other]) == [record, new]
+    assert selection.continued_session([other]) == []
+
+
+def test_items_of_another_project_need_its_name_in_the_message() -> None:
+    elsewhere = near(1, 1.0, project_id="proj_b", project_path="/home/me/shop-web")
+    assert not selection.is_in_scope(elsewhere, "proj_a", "登录页怎么改")
+    assert selection.is_in_scope(elsewhere, "proj_a", "shop-web 的登录页怎么改")
+    assert selection.is_in_scope(near(2, 1.0), "proj_a", "登录页怎么改"), "of no project"
