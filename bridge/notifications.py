@@ -11,7 +11,7 @@ from typing import Final
 
 from bridge.api.method_table import Notify
 from sync.app import App
-from sync.cloud.replication.replicator import CloudStatus
+from sync.cloud.status import CloudStatus
 from sync.contract.status import cloud_status_to_json, pull_progress_to_json
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 

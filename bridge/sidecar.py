@@ -34,6 +34,7 @@ from sync.document.read.cold_load import ColdLoad, FirstStartLoad
 from sync.document.read.results import LoadResult
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import InvalidInput, XiaobaiError
+from sync.runtime.garbage_collection import paused_collection
 from sync.runtime.supervision import supervise
 from sync.system.files import make_private_folder, translate_os_errors
 
@@ -117,7 +118,8 @@ class PendingAppProvider:
         """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
-                app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
+                with paused_collection():
+                    app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
                 async with AsyncExitStack() as local:
                     await local.enter_async_context(
                         local_endpoint.serve_endpoint(settings.data_dir, self._table, EndpointAppProvider(self))

@@ -685,6 +685,11 @@ export interface RefusedLineJson {
   problem: string;
 }
 
+export interface RefusedNoteJson {
+  file: string;
+  reason: string;
+}
+
 export interface RememberedJson {
   hint: string;
   notices: Array<string>;
@@ -776,6 +781,13 @@ export interface SessionNotesJson {
 
 export interface SessionsJson {
   sessions: Array<Record<string, unknown>>;
+}
+
+export interface SharedNotesJson {
+  others: number;
+  refused: Array<RefusedNoteJson>;
+  unchanged: Array<string>;
+  written: Array<string>;
 }
 
 export interface SniffedJson {
@@ -1682,6 +1694,14 @@ export interface Methods {
       id: string;
     };
     result: NoteOutcomeJson;
+  };
+  /** Copy the notes that are for the team into the folder of its repository. */
+  'notes/export': {
+    params: {
+      projectPath: string;
+      path: string;
+    };
+    result: SharedNotesJson;
   };
   /** The convention and the notes marked to load, for a session's start. */
   'notes/session': {

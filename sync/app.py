@@ -19,12 +19,11 @@ from sync.accounts.profiles import (
 )
 from sync.clock import Clock
 from sync.cloud.auth.account import Account
-from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor
-from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
+from sync.cloud.status import CloudState, CloudStatus
 from sync.contract.status import AppStatus
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.memory_file import MemoryFile
-from sync.document.surfaces.watcher import Watcher
 from sync.erasure_service import ErasureService
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.insights.cache import CACHE_FILE, InsightsCache
@@ -39,18 +38,20 @@ from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 from sync.runtime.supervision import supervise
 from sync.settings.settings import Settings
-from sync.startup import doctor, fact_check, lesson_check
 from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
+    from sync.cloud.replication.replicator import Replicator
     from sync.context.service import ContextService
     from sync.daily.service import DailyService
+    from sync.document.surfaces.watcher import Watcher
     from sync.insights.service import InsightsService
     from sync.lessons.files.live_view import LessonFiles
     from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
+    from sync.startup.doctor import HealthCheck
     from sync.understanding.service import FactService
 
 MIN_WRITE_INTERVAL: Final = 0.6  # between two renderings of the file caused by new events
@@ -74,7 +75,7 @@ class App:
     memory_service: MemoryService
     account: Account
     login_flow: LoginFlow
-    replicator: Replicator | None
+    replicator: "Replicator | None"
     devices: DeviceService
     event_files: EventFilesService
     insights: "Callable[[], InsightsService]"
@@ -86,7 +87,7 @@ class App:
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
-    _watcher: Watcher | None = None
+    _watcher: "Watcher | None" = None
     _ingest_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _file_changes: ChangeCounter = field(default_factory=ChangeCounter)
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
@@ -97,12 +98,14 @@ class App:
     notes: Callable[[], services.NotesAccess] = field(init=False)
     facts: "Callable[[], FactService]" = field(init=False)
     context: "Callable[[], ContextService]" = field(init=False)
+    _open_sessions: OpenSessionTracker = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
         self.lan = wiring.lan(self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
         self.facts = services.facts(self.log, self.draft_builder.redactor)
+        self._open_sessions = OpenSessionTracker(self.log, self.clock, self.settings.sessions.idle_minutes)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
         self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
         self.erasure = ErasureService(
@@ -157,9 +160,11 @@ class App:
         """Record the sessions that have ended, if no sidecar does."""
 
         async def record() -> None:
-            daily = self.daily()
-            if await daily.worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND):
-                await daily.reconcile()
+            if not await self._open_sessions.ended_sessions():
+                await self._open_sessions.store_offset()
+                return
+            await self.daily().worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND)
+            await self.daily().reconcile()
 
         await self._log_storage_errors("sessions", record)
 
@@ -218,14 +223,18 @@ class App:
             lan_peers=tuple(self.lan.peer_ids()),
         )
 
-    async def check_health(self) -> list[doctor.HealthCheck]:
+    async def check_health(self) -> "list[HealthCheck]":
         """The checks that need an open application; `doctor.check_environment` does the rest."""
+        from sync.startup import doctor, fact_check, lesson_check  # noqa: PLC0415 - few commands check
+
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
         lessons, facts = lesson_check.check_lessons(self.lesson_files()), fact_check.check_facts(self.facts())
         return [*await doctor.check_open_app(*parts), await lessons, await facts]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""
+        from sync.document.surfaces.watcher import Watcher  # noqa: PLC0415 - no command watches
+
         self._watcher = Watcher(self.settings.memory_file, self._file_changes)
         jobs = [supervise("file", partial(self._run_file_sync, self._watcher))]
         watch = partial(
@@ -242,6 +251,8 @@ class App:
         if self.replicator is not None:
             jobs.append(supervise("cloud", self.replicator.run))
             if self.settings.sync.realtime:
+                from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor  # noqa: PLC0415
+
                 timeout = self.settings.sync.timeout_seconds
                 listener = RealtimeSupervisor(self.account, self.replicator, clock=self.clock, timeout=timeout)
                 jobs.append(supervise("realtime", listener.run))
@@ -261,7 +272,7 @@ class App:
             lambda: self.replicator is not None and self.replicator.pull_progress.is_pulling
         )
 
-    async def _run_file_sync(self, watcher: Watcher) -> None:
+    async def _run_file_sync(self, watcher: "Watcher") -> None:
         """Reconcile whenever the file or the log changed, and every few seconds."""
         while True:
             file_count, log_count = self._file_changes.count, self.log.changed.count

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from sync.cloud.auth.account import Account
-from sync.cloud.replication.replicator import Replicator
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, StorageError
@@ -20,6 +19,7 @@ from sync.log.log import EventLog
 from sync.log.model import Event
 
 if TYPE_CHECKING:  # loaded at their first use
+    from sync.cloud.replication.replicator import Replicator
     from sync.daily.commands.erasure_replies import ErasureStatus
     from sync.daily.service import DailyService
     from sync.lessons.files.live_view import LessonFiles
@@ -50,7 +50,7 @@ class ErasureService:
     log: EventLog
     draft_builder: DraftBuilder
     account: Account
-    replicator: Replicator | None
+    replicator: "Replicator | None"
     event_files: EventFilesService
     daily: "Callable[[], DailyService]"
     recall: "Callable[[], RecallService]"

@@ -146,6 +146,7 @@ def daily(
 
     @cache
     def opened() -> "DailyService":
+        from sync.daily.open_sessions import OpenSessionTracker  # noqa: PLC0415
         from sync.daily.pages.page_files import PageFiles  # noqa: PLC0415
         from sync.daily.pages.page_folders import PageFolders  # noqa: PLC0415
         from sync.daily.record_service import RecordService  # noqa: PLC0415 - at its first use
@@ -159,10 +160,10 @@ def daily(
         pages = PageFiles(
             folders, checkpoint_folder=profile.folder / "daily", installation=installation, profile=profile.name
         )
-        idle = settings.sessions.idle_minutes
+        open_sessions = OpenSessionTracker(events, clock, settings.sessions.idle_minutes)
         vector_source = vector_export(settings, events, vectors or ChangeCounter())
         worker = DailyWorker(
-            events, records, changes, pages, clock=clock, idle_minutes=idle, vector_source=vector_source
+            events, records, changes, pages, clock=clock, open_sessions=open_sessions, vector_source=vector_source
         )
         return DailyService(records, changes, folders, worker, events, clock, moves)
 

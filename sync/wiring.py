@@ -15,10 +15,7 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
-from sync.cloud.replication.document_upload import DocumentSource
 from sync.cloud.replication.erasure_guard import ErasureGuard
-from sync.cloud.replication.replicator import Replicator
-from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.supabase.lazy import LazyCloud
 from sync.document.markdown.language import environment_locale
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
@@ -38,6 +35,8 @@ from sync.startup.open_database import OpenedDatabase
 from sync.system.secret_store import SecretStore, open_secret_store
 
 if TYPE_CHECKING:
+    from sync.cloud.replication.document_upload import DocumentSource
+    from sync.cloud.replication.replicator import Replicator
     from sync.lan.service import LanService
 
 
@@ -136,11 +135,15 @@ def replicator(
     profile: Profile,
     events: EventLog,
     account: Account,
-    document: DocumentSource,
+    document: "DocumentSource",
     *,
     clock: Clock,
     settings: Settings,
-) -> Replicator:
+) -> "Replicator":
+    """Replication with the cloud. Its modules are loaded if there is one."""
+    from sync.cloud.replication.replicator import Replicator  # noqa: PLC0415
+    from sync.cloud.replication.sync_round import SyncRunner  # noqa: PLC0415
+
     key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
     guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
     exchange = SyncRunner(events, account, facts, document, clock=clock, options=settings.sync, key=key, erasures=guard)
@@ -152,7 +155,7 @@ def lan(
     profile: Profile,
     events: EventLog,
     devices: DeviceService,
-    replicator: Replicator | None,
+    replicator: "Replicator | None",
     clock: Clock,
 ) -> LanAccess:
     """The local network; nothing of TLS is imported before it is needed."""
@@ -184,7 +187,7 @@ def login_flow(
     active: switching.ActiveProfile,
     account: Account,
     devices: DeviceService,
-    replicator: Replicator | None,
+    replicator: "Replicator | None",
     clock: Clock,
 ) -> LoginFlow:
     async def account_changed() -> None:

@@ -13,21 +13,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sync.runtime.garbage_collection import paused_collection, skip_collection_at_exit
+
 
 def main() -> None:
     """`xiaobai-memory …`"""
+    skip_collection_at_exit()
     if (folder := hook_data_dir(sys.argv[1:])) is not None:
         with default_sigint():
-            from bridge.hooks.runner import main as hook  # noqa: PLC0415 - it runs at each call of an agent's tool
+            with paused_collection():
+                from bridge.hooks.runner import main as hook  # noqa: PLC0415 - it runs at each call of an agent's tool
 
             hook(folder)
         raise SystemExit(0)
     configure_utf8_streams()
     if sys.argv[1:] == ["serve"]:
-        from bridge.sidecar import main as serve  # noqa: PLC0415 - only this way needs it
+        with paused_collection():
+            from bridge.sidecar import main as serve  # noqa: PLC0415 - only this way needs it
 
         raise SystemExit(serve({}))
-    with default_sigint():
+    with default_sigint(), paused_collection():
         from bridge.cli import fast_commands  # noqa: PLC0415 - `serve` does not need it
 
         command = fast_commands.parse(sys.argv[1:])

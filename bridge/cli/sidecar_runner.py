@@ -21,6 +21,7 @@ from bridge.cli.output import CliContext, exit_with_rpc_error, print_result
 from bridge.rpc.endpoint_client import exchange, responsive_sidecar
 from sync.clock import Clock, SystemClock, new_event_id, new_session_id
 from sync.errors import InvalidInput, StorageError, TooLarge
+from sync.runtime.garbage_collection import paused_collection
 from sync.settings.data_dir import find_data_dir
 
 ANSWER_TIMEOUT: Final = 65.0  # seconds for the answer of a sidecar that answered the ping: it ends a call after 60
@@ -74,7 +75,7 @@ def run_request(cli: CliContext, request: Request) -> None:
 
 
 def run_here(cli: CliContext, request: Request) -> None:
-    with default_sigint():
+    with default_sigint(), paused_collection():
         from bridge.cli.app_runner import run_method  # noqa: PLC0415 - it imports the application
 
     run_method(cli, request.method, request.params, request.show, request.role)

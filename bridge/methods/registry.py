@@ -111,6 +111,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("notes/show", "memory.notes:show"),
         _row("notes/archive", "memory.notes:archive"),
         _row("notes/delete", "memory.notes:delete"),
+        _row("notes/export", "memory.notes:export"),
         _row("notes/session", "memory.notes:session"),
         _row("notes/doctor", "memory.notes:doctor"),
         _row("doctor", "doctor:doctor"),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.notes.model import NoteFile
-    from sync.notes.queries import NoteList, Retrieved, SessionNotes
+    from sync.notes.queries import NoteList, Retrieved, SessionNotes, SharedNotes
     from sync.notes.ranking import RankedNote
     from sync.notes.service import NoteOutcome, RememberResult
 
@@ -102,6 +102,20 @@ class SessionNotesJson(TypedDict):
 
     text: str
     notes: list[NoteJson]
+
+
+class RefusedNoteJson(TypedDict):
+    file: str
+    reason: str
+
+
+class SharedNotesJson(TypedDict):
+    """An export for the team. `refused`: left as they are there; `others`: notes that are not for the team."""
+
+    written: list[str]
+    unchanged: list[str]
+    refused: list[RefusedNoteJson]
+    others: int
 
 
 class NoteRatesJson(TypedDict):
@@ -211,3 +225,12 @@ def sniffed_to_json(value: "Retrieved") -> SniffedJson:
 
 def session_to_json(value: "SessionNotes") -> SessionNotesJson:
     return {"text": value.text, "notes": [note_to_json(file, value.base) for file in value.notes]}
+
+
+def shared_to_json(value: "SharedNotes") -> SharedNotesJson:
+    return {
+        "written": value.written,
+        "unchanged": value.unchanged,
+        "refused": [{"file": name, "reason": reason} for name, reason in value.refused.items()],
+        "others": value.others,
+    }

@@ -8,8 +8,8 @@ from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.cloud.contact import Contact
     from sync.cloud.replication.pull_progress import PullProgress
-    from sync.cloud.replication.replicator import CloudStatus
     from sync.cloud.replication.sync_round import RoundResult
+    from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from sync.clock import Clock, new_event_id, to_unix_ms, uuid7
 from sync.daily.conversation import current_conversation, store
-from sync.daily.conversation.command_parser import CommandKind, decide_saving, last_save_request
+from sync.daily.conversation.command_parser import decide_saving, last_save_request
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn, quality, summarise
 from sync.daily.conversation.transcript import turns_of

@@ -1,19 +1,16 @@
 """The sidecar's background work: record sessions when they end, and reconcile pages and records.
 
-A session has ended if an event says so, or after `sessions.idle_minutes` of silence. Each device records its own
-sessions; imported ones, and those that were silent at the first start, are recorded only on request.
-The offset `daily` precedes the oldest open session, so that a killed sidecar misses none.
+Each device records its own sessions; imported ones, and those that were silent at the first start, are recorded only
+on request.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from typing import Final
 
-from sync.clock import Clock, new_event_id, to_unix_ms
-from sync.daily.conversation import store
-from sync.daily.conversation.transcript import is_imported
+from sync.clock import Clock, new_event_id
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages.embeddings_export import EmbeddingsExport, VectorSource
 from sync.daily.pages.page_diff import PageChange
 from sync.daily.pages.page_files import PageEdit, PageFiles
@@ -21,58 +18,15 @@ from sync.daily.record_service import RecordRequest, RecordService
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, StorageError, XiaobaiError, location_of
-from sync.log import store as log_store
-from sync.log.envelope import event_ms
-from sync.log.event_types import SESSION_END_TYPES
 from sync.log.log import EventLog
-from sync.log.model import Event, Query
-from sync.log.projections.registry import DAILY
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 
-PAGE_SIZE: Final = 500
 DEBOUNCE_SECONDS: Final = 0.5  # lets a burst of events pass
 PAGE_CHECK_SECONDS: Final = 5.0  # between two checks for manual edits
 IDLE_CHECK_SECONDS: Final = 60.0  # between two checks for silent sessions
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class OpenSession:
-    """A session with events since it was last recorded. Times are Unix milliseconds."""
-
-    first_position: int
-    last_ms: int
-    has_ended: bool = False
-
-
-@dataclass(slots=True)
-class OpenSessions:
-    """The open sessions as of a position in the log. Pure."""
-
-    position: int = 0
-    by_id: dict[str, OpenSession] = field(default_factory=dict)
-
-    def observe(self, events: Sequence[Event], device_id: str) -> None:
-        for event in events:
-            self.position = event.position
-            if not event.session_id or event.device_id != device_id or is_imported(event):
-                continue
-            if event.type in SESSION_END_TYPES:
-                if event.session_id in self.by_id:
-                    self.by_id[event.session_id].has_ended = True
-                continue
-            session = self.by_id.setdefault(event.session_id, OpenSession(event.position, event_ms(event)))
-            session.last_ms, session.has_ended = max(session.last_ms, event_ms(event)), False
-
-    def finished(self, now_ms: int, idle_ms: int) -> list[str]:
-        return [name for name, one in self.by_id.items() if one.has_ended or now_ms - one.last_ms >= idle_ms]
-
-    @property
-    def checkpoint(self) -> int:
-        """The position before the first event of an open session."""
-        return min((one.first_position - 1 for one in self.by_id.values()), default=self.position)
 
 
 class DailyWorker:
@@ -86,7 +40,7 @@ class DailyWorker:
         page_files: PageFiles,
         *,
         clock: Clock,
-        idle_minutes: float,
+        open_sessions: OpenSessionTracker,
         vector_source: VectorSource | None = None,
     ) -> None:
         self.page_files = page_files
@@ -96,8 +50,7 @@ class DailyWorker:
         self._records_cache = records_cache
         self._record_service = record_service
         self._clock = clock
-        self.idle_ms = int(idle_minutes * 60_000)
-        self._open_sessions: OpenSessions | None = None
+        self.open_sessions = open_sessions
         self._last_page_state: tuple[object, DailyRecords] | None = None
         self._last_export: tuple[DailyRecords, int, tuple[str, dict[str, int]]] | None = None
         self._lock = asyncio.Lock()
@@ -115,20 +68,11 @@ class DailyWorker:
 
     async def record_ended_sessions(self, *, limit: int | None = None) -> list[str]:
         """Record the sessions that have ended, at most `limit`; their ids."""
-        sessions = self._open_sessions or OpenSessions(await self._start_position())
-        start = sessions.position
-        query = Query(types=DAILY.event_types, limit=PAGE_SIZE)
-        while page := (await self._log.read(replace(query, after=sessions.position))).events:
-            sessions.observe(page, self._log.device_id)
-            await asyncio.sleep(0)  # let other tasks run
-        self._open_sessions = sessions
-        ended = sessions.finished(to_unix_ms(self._clock.now()), self.idle_ms)[:limit]
+        ended = (await self.open_sessions.ended_sessions())[:limit]
         for session_id in ended:
             await self._record_session(session_id)
-            del sessions.by_id[session_id]
-        if sessions.position != start or ended:
-            offset = sessions.checkpoint
-            await self._log.database.write(log_store.set_watermark, DAILY.name, offset, self._clock)
+            self.open_sessions.mark_recorded(session_id)
+        await self.open_sessions.store_offset()
         return ended
 
     async def _record_session(self, session_id: str) -> None:
@@ -142,18 +86,13 @@ class DailyWorker:
         else:
             log.info("a session ended: %s", outcome.reason or "kept")
 
-    async def _start_position(self) -> int:
-        """The position up to which sessions are recorded already."""
-        device_id, since_ms = self._log.device_id, to_unix_ms(self._clock.now()) - self.idle_ms
-        return await self._log.database.write(store.start_offset, device_id, since_ms, self._clock)
-
     async def run_session_recorder(self) -> None:
         """Record sessions as they end, until cancelled."""
         while True:
             seen = self._log.changed.count
             if await self.record_ended_sessions():
                 await self.reconcile()
-            if self._open_sessions is not None and not self._open_sessions.by_id:
+            if self.open_sessions.has_none:
                 await self._log.changed.wait_for_change(seen)
                 await asyncio.sleep(DEBOUNCE_SECONDS)
             else:

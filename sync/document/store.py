@@ -149,7 +149,7 @@ def hashes_with_prefix(connection: Transaction, surface: str, prefix: str) -> li
 class HistoryRow:
     """One line of the history.
 
-    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded.
+    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded, facts.
     """
 
     sha256: str

@@ -12,7 +12,7 @@ from sync.db.engine import Transaction
 from sync.lessons import store
 from sync.lessons.commands import command_of, command_shape, file_path_of, file_shape, language_of
 from sync.lessons.error_text import error_key, errors_in, is_interrupt, keys_in_output
-from sync.lessons.matching import MatchedLesson, MatchRequest
+from sync.lessons.matching import MatchedLesson, MatchRequest, fits_names
 from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall, MinedCure, mine
 from sync.lessons.model import ERROR, Lesson, new_record
 from sync.lessons.service import LessonService
@@ -137,7 +137,8 @@ class LessonCapture:
 
     def _draft_cure(self, connection: Transaction, found: MinedCure, *, number: int) -> list[EventDraft]:
         key = found.error.error_key or ""
-        known = store.by_keys(connection, (key,))
+        text = f"{found.error.error_type}: {found.error.message}"
+        known = [lesson for lesson in store.by_keys(connection, (key,)) if fits_names(lesson.content, text)]
         action = found.cure.action_text
         for lesson in known:
             if action in _actions_of(lesson):

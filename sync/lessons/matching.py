@@ -5,6 +5,7 @@ Standard library only: a hook runs it on the profile's database when no sidecar 
 
 # ruff: noqa: S608 - the statements are made of names and places of ours
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,9 @@ MIN_SIMILAR_WORDS: Final = 4  # fewer prove nothing
 VISIBLE_STATES: Final = ("candidate", "held")
 MAX_ROWS: Final = 20
 MAX_OF_KEY: Final = 200  # newest lessons of one error that are compared; one about the same names is found before
+
+_LATIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,}")
+_HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 
@@ -84,7 +88,7 @@ def find_match(execute: Execute, request: MatchRequest, *, exact_only: bool = Fa
         return MatchedLesson("none")
     for group in (named_keys(request.error, request.output), keys):
         rows = execute(_BY_KEYS % _places(group), group) if group else ()
-        found = next((row for row in rows if _fits_names(json.loads(row[4]), request.text)), None)
+        found = next((row for row in rows if fits_names(json.loads(row[4]), request.text)), None)
         if found is not None:
             return _shown_once(execute, request, "exact", found)
     if exact_only:
@@ -112,7 +116,7 @@ def _match_similar(execute: Execute, request: MatchRequest) -> MatchedLesson:
         theirs = set(terms_of(_message_of(content)))
         is_near = len(theirs & set(words)) >= MIN_SIMILARITY * len(theirs | set(words))
         is_here = len(projects) != 1 or request.project_id in {None, *projects} or projects == ["proj_global"]
-        if is_near and is_here and _fits_names(content, request.text):
+        if is_near and is_here and fits_names(content, request.text):
             return _shown_once(execute, request, "similar", row)
     return MatchedLesson("none")
 
@@ -159,12 +163,20 @@ def cure_of(content: Mapping[str, Any]) -> str:
     return json.dumps(content.get("solution") or {}, ensure_ascii=False)
 
 
-def _fits_names(content: Mapping[str, Any], text: str) -> bool:
-    """Whether the cure is about the names in this text: `pip install a` does not cure a missing module `b`."""
-    cure = cure_of(content).casefold()
-    named = {name for name in quoted_names(_message_of(content)) if name in cure}
-    folded = text.casefold()
-    return all(name in folded for name in named)
+def fits_names(content: Mapping[str, Any], text: str) -> bool:
+    """Whether the cure is about the names in this text: `pip install a` does not cure a missing module `b`.
+
+    A name is a word that the error and its cure share; the key of an error has no quoted names and no paths.
+    """
+    message, cure, folded = _message_of(content).casefold(), cure_of(content).casefold(), text.casefold()
+    shared = {name for name in quoted_names(message) if name in cure} | (_words_of(message) & _words_of(cure))
+    return all(name in folded for name in shared)
+
+
+def _words_of(text: str) -> set[str]:
+    """Latin words from three letters, and pairs of Chinese characters."""
+    runs = _HAN.findall(text)
+    return {*_LATIN.findall(text), *(run[start : start + 2] for run in runs for start in range(len(run) - 1))}
 
 
 def _message_of(content: Mapping[str, Any]) -> str:

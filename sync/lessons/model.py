@@ -70,9 +70,10 @@ class Lesson:
         """The record as the seed's files have it, with the counters of now."""
         record = {"id": self.lesson_id, **self.content, **({"id": self.lesson_id} if "id" in self.content else {})}
         counter = "occurrences" if self.kind == ERROR else "usage_count"
-        if counter in record or self.occurrences > 1:
+        is_number = isinstance(record.get(counter), int)  # else it is kept until the lesson is counted
+        if (counter in record and (is_number or self.occurrences)) or self.occurrences > 1:
             record[counter] = self.occurrences
-        if self.kind == ERROR and self.last_at and "last_occurred" in record:
+        if self.kind == ERROR and "last_occurred" in record and self.last_at not in {"", str(record["last_occurred"])}:
             record["last_occurred"] = self.last_at
         return record
 

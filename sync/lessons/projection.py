@@ -27,7 +27,7 @@ from sync.log.model import Event, named_event_ids
 from sync.log.projections.registry import LESSONS
 from sync.log.retractions import Retractions, correction_of
 
-RULES_VERSION: Final = 2  # raised whenever the same events would be stored in another way
+RULES_VERSION: Final = 3  # raised whenever the same events would be stored in another way
 COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
 TEXT_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED)  # hold the record of a lesson
 MAX_SESSIONS: Final = 20  # of a lesson's evidence
@@ -58,6 +58,7 @@ def catch_up(connection: Transaction, clock: Clock) -> None:
         else:
             for event in events:
                 _apply(connection, event)
+    store.trim_tables(connection)
     newest = log_store.newest_position_of_types(connection, LESSONS.event_types)
     log_store.set_watermark(connection, LESSONS.name, newest, clock)
 
@@ -148,7 +149,7 @@ def _apply_counted(connection: Transaction, event: Event) -> None:
     else:
         lesson = replace(lesson, **{counter: getattr(lesson, counter) + _number(payload.get("by", 1))})
     if counter == "shown" and isinstance(session_id, str):
-        store.note_shown(connection, session_id, lesson.lesson_id)
+        store.note_shown(connection, session_id, lesson.lesson_id, event.position)
     if counter in {"occurrences", "supported"}:
         projects = tuple(dict.fromkeys([*lesson.project_ids, event.project_id]))
         lesson = replace(lesson, last_at=max(lesson.last_at, str(payload.get("at") or "")), project_ids=projects)

@@ -167,12 +167,16 @@ class LessonService:
         return await self.write(decide)
 
     async def remove(
-        self, lesson_ids: Sequence[str], *, merges: Mapping[str, int] | None = None, with_calls: bool = False
+        self,
+        lesson_ids: Sequence[str],
+        *,
+        merges: Mapping[str, Sequence[Lesson]] | None = None,
+        with_calls: bool = False,
     ) -> None:
         """Remove lessons, and request the erasure of their texts and of the calls that showed their errors.
 
-        `merges`: how much to add to the counter of lessons that stay. `with_calls`: erase every observed call.
-        Raises InvalidInput.
+        `merges`: the lessons whose counts and projects a lesson that stays takes over. `with_calls`: erase every
+        observed call. Raises InvalidInput.
         """
 
         def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], None]]:
@@ -191,7 +195,14 @@ class LessonService:
             else:
                 calls = list(projection.observations_of(connection, texts))
             drafts = [self.drafts.draft(LESSON_REMOVED, lesson_id, {}) for lesson_id in lesson_ids]
-            drafts += [self.drafts.draft_counted(name, "occurrences", by=by) for name, by in (merges or {}).items()]
+            drafts += [
+                self.drafts.draft_counted(
+                    name, "occurrences", project_id=project_id, by=0 if place else merged.occurrences
+                )
+                for name, lessons in (merges or {}).items()
+                for merged in lessons
+                for place, project_id in enumerate(merged.project_ids)
+            ]
             return [*drafts, *self._draft_erasure(connection, [*texts, *calls])], lambda: None
 
         await self.write(decide)

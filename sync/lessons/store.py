@@ -25,7 +25,7 @@ _TABLES: Final = {
     "lesson_terms": """create table lesson_terms (
       term text, lesson_id text, primary key (term, lesson_id)) without rowid""",
     "lesson_shown": """create table lesson_shown (
-      session_id text, lesson_id text, primary key (session_id, lesson_id)) without rowid""",
+      session_id text, lesson_id text, position integer, primary key (session_id, lesson_id)) without rowid""",
     "lesson_calls": """create table lesson_calls (
       position integer primary key, session_id text not null, project_id text not null, tool text not null,
       command text not null, command_key text, file_path text not null, error_key text, error_type text not null,
@@ -33,6 +33,7 @@ _TABLES: Final = {
 }
 _INDEXES: Final = (
     "create index lesson_by_identity on lesson_items (identity)",
+    "create index lesson_shown_by_position on lesson_shown (position)",
     "create index lesson_calls_by_session on lesson_calls (session_id, position)",
     "create index lesson_calls_by_command on lesson_calls (command_key, position)",
     "create index lesson_calls_by_error on lesson_calls (error_key, position) where error_key is not null",
@@ -41,6 +42,7 @@ _ITEM: Final = (
     "lesson_id, kind, state, source, occurrences, helped, hurt, shown, created_at, last_at, project_ids, content"
 )
 _CALL: Final = "position, session_id, project_id, tool, command, file_path, error_key, error_type, message, language"
+MAX_ROWS_KEPT: Final = 20_000  # of the calls and of the shown hints: some months of work
 _CALLS_KEPT: Final = 32  # of a session that mining reads
 _FAILED_CALLS_READ: Final = 1_000  # newest failed calls that name their lessons
 
@@ -134,8 +136,18 @@ def next_id(connection: Transaction, prefix: str) -> str:
     return f"{prefix}{max(numbers, default=0) + 1:03}"
 
 
-def note_shown(connection: Transaction, session_id: str, lesson_id: str) -> None:
-    connection.exec_driver_sql("insert or ignore into lesson_shown values (?, ?)", (session_id, lesson_id))
+def note_shown(connection: Transaction, session_id: str, lesson_id: str, position: int) -> None:
+    values = (session_id, lesson_id, position)
+    connection.exec_driver_sql("insert or ignore into lesson_shown values (?, ?, ?)", values)
+
+
+def trim_tables(connection: Transaction) -> None:
+    """Keep the newest calls, and the newest hints that were shown."""
+    for table in ("lesson_calls", "lesson_shown"):
+        connection.exec_driver_sql(
+            f"delete from {table} where position <="  # noqa: S608 - names of ours
+            f" (select position from {table} order by position desc limit 1 offset {MAX_ROWS_KEPT})"
+        )
 
 
 def insert_call(connection: Transaction, call: LessonCall) -> None:

@@ -170,33 +170,37 @@ _FACT_TYPES: Final = (
     _verdict(FACT_REJECTED, "The user rejected a candidate."),
 )
 
+_DERIVED_LINES: Final = "document.versions.derived_lines"
 _DOCUMENT_TYPES: Final = (
     EventType(
         EXCHANGE_RECORDED,
         "One turn of a conversation: summaries of the question and the answer.",
-        ("question", "answer", "question_length", "answer_length", "importance?", "policy fields of capture"),
+        (
+            *("question", "answer", "question_length", "answer_length", "importance?", "language?"),
+            "policy fields of capture",
+        ),
         ("document.capture.exchange_events",),
         ("document", "recall", "daily", "insights", "erasure"),
     ),
     EventType(
         ENTRY_ADDED,
-        "A line was added to the document by a manual edit or an import.",
-        ("entry_id", "section", "after", "text", "shared?"),
-        _EDITORS,
+        "A line was added to the document by a manual edit or an import, or by the program (`derived`).",
+        ("entry_id", "section", "after", "text", "shared?", "language?", "derived?"),
+        (*_EDITORS, _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(
         ENTRY_EDITED,
         "A line of the document has another text.",
-        ("entry_id", "section", "base_hash", "base?", "text", "placed?", "shared?"),
-        _EDITORS,
+        ("entry_id", "section", "base_hash", "base?", "text", "placed?", "shared?", "language?", "derived?"),
+        (*_EDITORS, _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(
         ENTRY_REMOVED,
         "A line of the document was removed.",
-        ("entry_id", "section", "base_hash?", "shared?"),
-        (*_EDITORS, "document.versions.erasure_step"),
+        ("entry_id", "section", "base_hash?", "shared?", "language?", "derived?"),
+        (*_EDITORS, "document.versions.erasure_step", _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(

@@ -121,6 +121,11 @@ class Event:
         return self.replica_id, self.replica_seq
 
 
+def is_imported(event: Event) -> bool:
+    """Return whether the event came out of an archive or another program's files."""
+    return event.origin == Origin.IMPORTED or "imported_device_id" in event.extra
+
+
 def erased_by(event: Event) -> tuple[str, ...]:
     """Return the ids whose payloads this event erases, everywhere or on this device; none for most events.
 

@@ -20,6 +20,7 @@ from sync.log.retractions import Retractions
 from sync.notes.model import Action, Layer, NoteFile
 from sync.notes.payloads import is_stored_payload
 
+BY_FORGET: Final = "forget"  # `by` of the deletion of a note that was erased
 QUESTION_DAYS: Final = 30
 EVENT_TEXT_CHARS: Final = 12_000  # of a note's text in an event; a longer file is searched by its beginning
 EVENT_TEXT_BYTES: Final = 48_000  # likewise, as JSON
@@ -44,9 +45,13 @@ class Question:
 
 @dataclass(slots=True)
 class AuditState:
-    """What the log knows of a project's notes. `known`: the SHA-256 of each note as it was recorded last."""
+    """What the log knows of a project's notes. `known`: the SHA-256 of each note as it was recorded last.
+
+    `forgotten`: notes that were erased. A file of one that stayed or came back is recorded without its text.
+    """
 
     known: dict[str, str] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
     questions: dict[str, Question] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     proposed_merges: int = 0
@@ -79,6 +84,8 @@ class AuditState:
             self._count_change(event, note_id)
         elif event.type == MEMORY_NOTE_DELETED:
             self.known.pop(note_id, None)
+            if payload.get("by") == BY_FORGET:
+                self.forgotten.add(note_id)
             self._count_change(event, note_id)
         elif event.type == MEMORY_RETRIEVE_PERFORMED:
             adopted = payload.get("adopted")
@@ -147,17 +154,17 @@ def question_of(event: Event) -> Question | None:
     return Question(action=action, payload=payload, **texts) if is_sound and asked_at.tzinfo is not None else None
 
 
-def note_payload(file: NoteFile, **more: Any) -> dict[str, Any]:
-    """What an event says of a note: enough to search it and to notice a later edit."""
+def note_payload(file: NoteFile, *, with_text: bool = True, **more: Any) -> dict[str, Any]:
+    """What an event says of a note: enough to search it and to notice a later edit; of a forgotten one, no text."""
     note = file.note
     return {
         "note_id": file.note_id,
         "file": file.file,
         "sha256": file.sha256,
-        "title": note.title[:EVENT_TITLE_CHARS],
+        "title": note.title[:EVENT_TITLE_CHARS] if with_text else "",
         "status": note.status[:EVENT_NAME_CHARS],
         "shared": file.is_shared,
-        "text": _event_text(note.searchable),
+        "text": _event_text(note.searchable) if with_text else "",
         **more,
     }
 

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from sync.db.engine import Transaction
 from sync.errors import InvalidInput, StorageError, XiaobaiError
 from sync.log import store
-from sync.log.event_types import MEMORY_QUESTION_ASKED, NOTE_TEXT_TYPES
+from sync.log.event_types import MEMORY_NOTE_DELETED, MEMORY_QUESTION_ASKED, NOTE_TEXT_TYPES
 from sync.log.model import project_id_for
+from sync.notes.audit import BY_FORGET
+from sync.notes.model import NoteFile
 from sync.notes.workspace import NoteWorkspace, OpenNotes
 
 
@@ -19,35 +21,43 @@ class NoteErasure:
     async def remove_files(self, event_ids: Sequence[str]) -> list[str]:
         """Remove the files of the notes of these events, with their rows; the files that stay, each with its reason.
 
-        A file is removed only as the log knows it: one that was changed since stays.
+        A file is removed only as the log knows it: one that was changed since stays. The notes are recorded as
+        forgotten, so that the text of a file that stays or comes back does not enter the log again.
         """
         kept: list[str] = []
         for project, note_ids in (await self._workspace.log.database.read(lambda tx: _notes_of(tx, event_ids))).items():
+            removed: set[str] = set()
             try:
                 recorded = await self._recorded(project)
                 async with self._workspace.open(project) as opened:
                     for note_id in sorted(note_ids):
-                        kept += await self._remove_file(opened, note_id, recorded)
+                        file = opened.notes.get(note_id)
+                        reason = None if file is None else await self._remove_file(opened, file, recorded)
+                        if reason is not None:
+                            kept.append(reason)
+                        elif file is not None:
+                            removed.add(note_id)
             except InvalidInput:  # on a drive that is not there, or removed as a whole
                 kept.append(f"{project}: there is no such folder now; notes in it stay if it comes back")
             except StorageError as error:
                 kept.append(f"{project}: {error.message}")
+            left = sorted(note_ids - removed)
+            forgotten = ((MEMORY_NOTE_DELETED, {"note_id": note_id, "by": BY_FORGET}) for note_id in left)
+            await self._workspace.record(project, *forgotten)
         return kept
 
-    async def _remove_file(self, opened: OpenNotes, note_id: str, recorded: frozenset[str]) -> list[str]:
-        file = opened.notes.get(note_id)
-        if file is None:
-            return []
+    async def _remove_file(self, opened: OpenNotes, file: NoteFile, recorded: frozenset[str]) -> str | None:
+        """Why the file stays; None if it is removed."""
         path = opened.folder.root / file.file
         if file.is_shared:
-            return [f"{path}: it is shared; change it where it comes from"]
+            return f"{path}: it is shared; change it where it comes from"
         if file.sha256 not in recorded:
-            return [f"{path}: it was changed by hand; read it and delete it yourself"]
+            return f"{path}: it was changed by hand; read it and delete it yourself"
         try:
-            await self._workspace.remove_note(opened, file, "forget")
+            await self._workspace.remove_note(opened, file, BY_FORGET)
         except XiaobaiError as error:
-            return [f"{path}: {error.message}"]
-        return []
+            return f"{path}: {error.message}"
+        return None
 
     async def _recorded(self, project: str) -> frozenset[str]:
         """The SHA-256 of every version of the project's notes that the log has."""

@@ -13,13 +13,14 @@ from typing import Final
 
 from sync.errors import InvalidInput, StorageError
 from sync.log.model import MAX_NAME_LENGTH
-from sync.notes.index_format import Index, index_of, parse_index
+from sync.notes.index_format import Index, index_of, new_index, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
 from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import make_folder_below, read_once, remove_temporary_files
+from sync.system.files import FileStamp, make_folder_below, read_once, remove_temporary_files
+from sync.system.swap_journal import SwapJournal
 
 LINGXI_BASE: Final = ".cursor/.lingxi"
 OWN_BASE: Final = ".xiaobai"
@@ -36,13 +37,15 @@ _LEFT: Final = "it is left as it is"
 class NoteFolderContent:
     """What a memory folder holds. `notes`: by id, those of the project over those of `share/`.
 
-    `index` is None if there is no INDEX.md or it cannot be read; then `index_bytes` are what it holds. `is_complete`:
-    every file was listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
+    `index` is None if there is no INDEX.md or it has no table; then `index_bytes` are what it holds. An INDEX.md that
+    is not readable (a folder, a link out of the project, no permission) is not written. `is_complete`: every file was
+    listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
     """
 
     notes: dict[str, NoteFile] = field(default_factory=dict)
     index: Index | None = None
     index_bytes: bytes | None = None
+    is_index_readable: bool = True
     warnings: tuple[str, ...] = ()
     is_complete: bool = True
     unread_files: frozenset[str] = frozenset()
@@ -65,7 +68,8 @@ class NoteFolderContent:
 
     def is_gone(self, note_id: str) -> bool:
         """Whether the note of this id has no file any more; False if that is not certain."""
-        if note_id in self.notes or not self.is_complete or (self.index is None and self.unread_files):
+        is_certain = self.is_complete and self.is_index_readable and not (self.index is None and self.unread_files)
+        if note_id in self.notes or not is_certain:
             return False
         row = {} if self.index is None else self.index.rows.get(note_id, {})
         return row.get("File") not in self.unread_files and note_id not in {
@@ -76,8 +80,11 @@ class NoteFolderContent:
 class NoteFolder:
     """The memory folder of one project. Raises InvalidInput if the project is no folder of this machine."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, journal: SwapJournal | None = None) -> None:
+        """`journal`: of a caller that writes and holds the lock."""
         path = Path(project)
+        self._journal = journal
+        self._parsed: dict[str, tuple[FileStamp, str, Note]] = {}  # a note that did not change is parsed once
         if "\0" in project or not path.is_absolute() or not os.path.isdir(path):  # noqa: PTH112 - no OSError
             hint = "Give the project's folder as an absolute path."
             raise InvalidInput("projectPath is no folder of this machine", field="projectPath", hint=hint)
@@ -91,7 +98,7 @@ class NoteFolder:
         if not self._is_inside(self.root / NOTES_PREFIX):
             warnings.append(f"{self.base}/{NOTES_PREFIX} is a link out of the project and is left out")
             return NoteFolderContent(warnings=tuple(warnings), is_complete=False)
-        index_bytes = self._read_index(warnings)
+        index_bytes, is_readable = self._read_index(warnings)
         index = None if index_bytes is None else self._parse_index(index_bytes)
         if index is not None:
             warnings += index.problems
@@ -102,14 +109,16 @@ class NoteFolder:
         notes, unread = self._read_notes(paths, rows, warnings)
         read = {self._name(path) for path in paths} - unread
         unread |= {name for name in rows if name not in read and self._may_exist(name)}
-        return NoteFolderContent(notes, index, index_bytes, tuple(warnings), is_complete, frozenset(unread))
+        return NoteFolderContent(
+            notes, index, index_bytes, is_readable, tuple(warnings), is_complete, frozenset(unread)
+        )
 
     def write_note(self, file: str, text: str, expected_sha256: str | None) -> str:
         """Write a note; the SHA-256 of its new bytes. Raises DocumentChanged, StorageError."""
         path = self._writable(file)
         data = text.encode()
         make_folder_below(self.project, path.parent)
-        compare_and_swap(path, expected_sha256, data)
+        self._swap(path, expected_sha256, data)
         return sha256(data)
 
     def remove_note(self, file: str, expected_sha256: str) -> None:
@@ -125,7 +134,7 @@ class NoteFolder:
             if read_once(copy) is None:
                 compare_and_swap(copy, None, content.index_bytes)
         bom = b"\xef\xbb\xbf" if content.index is not None and (content.index_bytes or b"").startswith(b"\xef") else b""
-        compare_and_swap(path, content.index_sha256, bom + index.render().encode())
+        self._swap(path, content.index_sha256, bom + index.render().encode())
 
     def create(self, template: str) -> None:
         """Create the folder with its template; what exists stays."""
@@ -137,19 +146,33 @@ class NoteFolder:
 
     def remove_leftovers(self, before: float) -> None:
         """Remove the temporary files of killed writers, last written before this time in seconds since 1970."""
-        for folder in (self.root / "memory", self.root / NOTES_PREFIX):
+        for folder in {(self.root / name).parent for name in (INDEX_FILE, f"{NOTES_PREFIX}x", TEMPLATE_FILE)}:
             if self._is_inside(folder):
                 remove_temporary_files(folder, before=before)
 
     def exists(self) -> bool:
         return os.path.isdir(self.root / "memory")  # noqa: PTH112 - no OSError
 
-    def _read_index(self, warnings: list[str]) -> bytes | None:
+    def _swap(self, path: Path, expected_sha256: str | None, data: bytes) -> None:
+        if self._journal is None or expected_sha256 is None:
+            compare_and_swap(path, expected_sha256, data)
+        else:
+            with self._journal.record(path, expected_sha256, sha256(data)):
+                compare_and_swap(path, expected_sha256, data)
+
+    def _read_index(self, warnings: list[str]) -> tuple[bytes | None, bool]:
+        """What INDEX.md holds, and whether it can be read."""
         if not self._is_inside(self.root / INDEX_FILE):
             warnings.append("INDEX.md is a link out of the project and is left out")
-            return None
-        probe = read_once(self.root / INDEX_FILE)
-        return None if probe is None else probe.data
+            return None, False
+        try:
+            probe = read_once(self.root / INDEX_FILE)
+        except StorageError as error:
+            warnings.append(
+                f"INDEX.md cannot be read ({error.message}); {_LEFT}, and the notes are read from their files"
+            )
+            return None, False
+        return None if probe is None else probe.data, True
 
     def _read_notes(
         self, paths: list[Path], rows: Mapping[str, Mapping[str, str]], warnings: list[str]
@@ -202,14 +225,18 @@ class NoteFolder:
             return None
         if stat.S_ISREG(found.st_mode) and found.st_size > MAX_NOTE_BYTES:
             raise ValueError(f"is larger than {MAX_NOTE_BYTES} bytes")
-        probe = read_once(path)
-        if probe is None:
-            return None
-        note = _with_defaults(parse_note(probe.data.decode("utf-8")), row)
+        if name not in self._parsed or self._parsed[name][0] != (found.st_size, found.st_mtime_ns, found.st_ino):
+            probe = read_once(path)
+            if probe is None:
+                return None
+            stamp = probe.size, probe.mtime_ns, probe.inode
+            self._parsed[name] = stamp, probe.sha256, parse_note(probe.data.decode("utf-8"))
+        _, digest, parsed = self._parsed[name]
+        note = _with_defaults(parsed, row)
         note_id = note_id_of(note, name, row.get("Id", ""))
         if len(note_id) > MAX_NAME_LENGTH:
             raise ValueError(f"has an Id of more than {MAX_NAME_LENGTH} characters")
-        return NoteFile(note_id, name, probe.sha256, note)
+        return NoteFile(note_id, name, digest, note)
 
     def _may_exist(self, name: str) -> bool:
         """Whether INDEX.md names a file that exists, or that cannot be looked for."""
@@ -244,6 +271,8 @@ class NoteFolder:
 def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
     """The index as the notes say it, and what had to change. Rows of notes that cannot be read stay."""
     index, changes = content.index, list[str]()
+    if not content.is_index_readable:
+        return index or new_index(), []
     if index is None:
         return index_of(map(index_row, content.notes.values())), ["INDEX.md was written from the notes"]
     ids = {file.file: note_id for note_id, file in content.notes.items()}

@@ -99,8 +99,9 @@ class Index:
     def _with_columns(self) -> Self:
         """The index with all columns of the seed; other columns stay in their place."""
         missing = [column for column in INDEX_COLUMNS if column not in self.columns]
+        ended = self._with_last_newline()
         if not missing:
-            return self._with_last_newline()
+            return ended
         at = self.columns.index("File")
         columns = (*self.columns[:at], *missing, *self.columns[at:])
         wider = replace(
@@ -111,7 +112,7 @@ class Index:
         )
         lines = (
             line if line.values is None else IndexLine(wider.render_row(line.values), line.values)
-            for line in self.lines
+            for line in ended.lines
         )
         return replace(wider, lines=tuple(lines))
 

@@ -17,6 +17,7 @@ LOCAL: Final = "local"  # holds for this user or under stated bounds; found by r
 ARCHIVE: Final = "archive"  # kept, not retrieved
 STATUSES: Final = (ACTIVE, LOCAL, ARCHIVE)
 STRONG: Final = frozenset({"enforced", "validated"})  # of a note's Strength
+TEAM_KINDS: Final = frozenset({"pattern", "decision", "reference", "tech"})
 
 META_FIELDS: Final = (
     "Id",
@@ -172,6 +173,18 @@ class Note:
         parts = [self.title, *self.when_to_load, self.one_liner]
         parts += [text for name, text in self.sections.items() if name not in {"When to load", "One-liner"}]
         return "\n".join(part for part in parts if part.strip())
+
+
+def is_for_team(note: Note) -> bool:
+    """Whether a note belongs into the team's repository, by the conventions of seed 004.
+
+    Active, Audience team and Portability cross-project; and a standard (Strength enforced or validated), a solution
+    (Kind pattern or decision) or a default (Kind reference or tech).
+    """
+    meta = {name: value.casefold() for name, value in note.meta.items()}
+    is_portable = (meta.get("Audience"), meta.get("Portability")) == ("team", "cross-project")
+    kinds = set(meta.get("Kind", "").split("/"))
+    return note.status == ACTIVE and is_portable and (meta.get("Strength") in STRONG or bool(kinds & TEAM_KINDS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,25 @@
 """The use cases that read notes: list, show, retrieve, sniff, the start of a session, the rates and the drift check."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from sync.db.engine import Transaction
-from sync.errors import InvalidInput, StorageError
+from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.log import store
 from sync.log.event_types import MEMORY_NOTE_CREATED, MEMORY_RETRIEVE_PERFORMED
 from sync.notes import governance, ranking, texts
 from sync.notes.folder import NoteFolder, repaired_index
-from sync.notes.model import ARCHIVE, NoteFile, Payload
+from sync.notes.model import ARCHIVE, NoteFile, Payload, is_for_team
 from sync.notes.note_draft import is_chinese
 from sync.notes.ranking import RankedNote
 from sync.notes.service import own_note
-from sync.notes.workspace import NoteWorkspace
+from sync.notes.workspace import NoteWorkspace, OpenNotes
+from sync.system.atomic_swap import compare_and_swap
+from sync.system.files import read_once
 
 SemanticScores = Callable[[str, str], Awaitable[Mapping[str, float] | None]]  # project and text to scores by note id
 FENCE_BYTES: Final = 6
@@ -43,6 +47,19 @@ class SessionNotes:
     text: str
     notes: tuple[NoteFile, ...]
     base: str
+
+
+@dataclass(slots=True)
+class SharedNotes:
+    """The files that an export wrote, found there already, and did not write, with the reason.
+
+    `others`: how many notes of the project are not for the team.
+    """
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    others: int = 0
 
 
 class NoteQueries:
@@ -82,6 +99,42 @@ class NoteQueries:
         text, given = texts.session_text(loaded, folder.base, fence, chinese=chinese)
         return SessionNotes(text, tuple(given), folder.base)
 
+    async def export(self, project: str, target: Path) -> SharedNotes:
+        """Copy the notes that are for the team into a folder, such as a checkout of the team's repository.
+
+        A file that is there keeps its bytes. Raises InvalidInput if the folder is not there or is the project's own.
+        """
+        async with self._workspace.open(project) as opened:
+            return await asyncio.to_thread(self._copy_for_team, opened, target)
+
+    def _copy_for_team(self, opened: OpenNotes, target: Path) -> SharedNotes:
+        hint = "Give the folder of the team's repository."
+        if not os.path.isdir(target):  # noqa: PTH112 - no OSError
+            raise InvalidInput("the folder to export to is not there", field="path", hint=hint)
+        if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(opened.folder.root)):
+            raise InvalidInput("the folder to export to is the project's own", field="path", hint=hint)
+        done = SharedNotes()
+        for file in opened.notes.values():
+            if file.is_shared or not is_for_team(file.note):
+                done.others += not file.is_shared
+                continue
+            name = file.file.rpartition("/")[2]
+            if self._workspace.redactor.clean(file.note.text) != file.note.text:
+                done.refused[name] = "it holds what looks like a secret"
+                continue
+            try:
+                found = read_once(target / name)
+                if found is None:
+                    compare_and_swap(target / name, None, file.note.text.encode())
+                    done.written.append(name)
+                elif found.sha256 == file.sha256:
+                    done.unchanged.append(name)
+                else:
+                    done.refused[name] = "another text is there; compare the two and delete one"
+            except (StorageError, DocumentChanged) as error:
+                done.refused[name] = error.message
+        return done
+
     async def rates(self, project: str) -> dict[str, float | None]:
         """The four rates of seed 004."""
         opened = await self._workspace.look(project)
@@ -92,7 +145,7 @@ class NoteQueries:
         """What differs between INDEX.md and the notes; changes nothing."""
         folder = NoteFolder(project)
         content = await asyncio.to_thread(folder.read)
-        if content.index is None and content.index_bytes is None and not content.notes:
+        if content.index_bytes is None and content.is_index_readable and not content.notes:
             return []
         return [*content.warnings, *repaired_index(content)[1]]
 

@@ -34,12 +34,16 @@ from sync.notes.model import NoteFile, note_id_of
 from sync.notes.note_format import parse_note
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
+from sync.system.swap_journal import SwapJournal
 
 LOCK_FILE: Final = "notes.lock"
+JOURNAL_FILE: Final = "notes.pending"
 LEFTOVER_SECONDS: Final = 60.0  # a running writer of another data directory is younger
 LOCK_TIMEOUT: Final = 120.0  # seconds; a writer holds the lock for some tens of milliseconds
 WRITE_TIMEOUT: Final = 10.0  # seconds that a cancelled caller waits for a write that has begun
 SWAP_ATTEMPTS: Final = 5  # writes of INDEX.md while other programs write it too
+
+NoteEvent = tuple[str, Mapping[str, Any]]  # type and payload
 
 
 @dataclass(slots=True)
@@ -56,6 +60,10 @@ class OpenNotes:
     def notes(self) -> dict[str, NoteFile]:
         return self.content.notes
 
+    def may_record(self, file: NoteFile) -> bool:
+        """Whether the log may hold the text of a note: not if it was erased."""
+        return file.note_id not in self.audit.forgotten
+
 
 class NoteWorkspace:
     """The notes of one profile's projects."""
@@ -67,12 +75,14 @@ class NoteWorkspace:
         self._drafts = drafts
         busy = partial(StorageBusy, "other processes are writing notes")
         self._lock = ProcessLock(data_dir / LOCK_FILE, timeout=LOCK_TIMEOUT, timeout_error=busy)
+        self._journal = SwapJournal(data_dir / JOURNAL_FILE)
         self._audits: dict[str, AuditState] = {}
 
     @asynccontextmanager
     async def open(self, project: str) -> AsyncIterator[OpenNotes]:
         """Hold the lock, with files, INDEX.md and log in agreement. Raises InvalidInput, StorageError."""
         async with self._lock.hold():
+            await asyncio.to_thread(self._journal.recover)
             opened = await self.look(project)
             if opened.folder.exists():
                 before = self.clock.now().timestamp() - LEFTOVER_SECONDS
@@ -82,12 +92,12 @@ class NoteWorkspace:
 
     async def look(self, project: str) -> OpenNotes:
         """The notes as they are, without the lock and without writing anything."""
-        folder = NoteFolder(project)
+        folder = NoteFolder(project, self._journal)
         content = await asyncio.to_thread(folder.read)
         audit = await self._audit(project)
         return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings))
 
-    async def record(self, project: str, *events: tuple[str, Mapping[str, Any]]) -> None:
+    async def record(self, project: str, *events: NoteEvent) -> None:
         """Record audit events of a project."""
         drafts = [
             self._drafts.build(
@@ -109,10 +119,12 @@ class NoteWorkspace:
         written = await asyncio.to_thread(opened.folder.write_note, file, text, expected)
         note = parse_note(text)
         done = NoteFile(note_id_of(note, file, opened.content.row_id(file)), file, written, note)
-        await self._write_index(opened)
         kind = MEMORY_NOTE_CREATED if expected is None else MEMORY_NOTE_UPDATED
+        index_events = await self._index_events(opened)
         await self.record(
-            str(opened.folder.project), (kind, note_payload(done, **more)), (MEMORY_INDEX_UPDATED, {"repairs": 0})
+            str(opened.folder.project),
+            (kind, note_payload(done, with_text=opened.may_record(done), **more)),
+            *index_events,
         )
         return done
 
@@ -135,10 +147,21 @@ class NoteWorkspace:
 
     async def _remove_note(self, opened: OpenNotes, file: NoteFile, by: str) -> None:
         await asyncio.to_thread(opened.folder.remove_note, file.file, file.sha256)
-        await self._write_index(opened)
-        project = str(opened.folder.project)
+        index_events = await self._index_events(opened)
         deleted = (MEMORY_NOTE_DELETED, {"note_id": file.note_id, "by": by})
-        await self.record(project, deleted, (MEMORY_INDEX_UPDATED, {"repairs": 0}))
+        await self.record(str(opened.folder.project), deleted, *index_events)
+
+    async def _index_events(self, opened: OpenNotes) -> list[NoteEvent]:
+        """Bring INDEX.md into agreement after a write, and what to record of it.
+
+        The note is written by then. An INDEX.md that cannot be written is repaired at the next open.
+        """
+        try:
+            written = await self._write_index(opened)
+        except (StorageError, DocumentChanged) as error:
+            opened.notices.append(f"INDEX.md could not be written: {error.message}")
+            return []
+        return [(MEMORY_INDEX_UPDATED, {"repairs": 0})] if written else []
 
     async def _write_index(self, opened: OpenNotes) -> list[str]:
         """Bring INDEX.md into agreement with the notes; what changed. Again if another program wrote it meanwhile."""
@@ -167,13 +190,16 @@ class NoteWorkspace:
         except StorageError as error:  # a folder that only can be read; the notes can still be used
             opened.notices.append(f"INDEX.md could not be repaired: {error.message}")
         opened.notices += repairs
-        events: list[tuple[str, Mapping[str, Any]]] = []
+        events: list[NoteEvent] = []
         known = opened.audit.known
         for note_id, file in opened.notes.items():
             if note_id not in known:
-                events.append((MEMORY_NOTE_CREATED, note_payload(file, by="edit")))
+                kind = MEMORY_NOTE_CREATED
             elif known[note_id] != file.sha256:
-                events.append((MEMORY_NOTE_UPDATED, note_payload(file, by="edit")))
+                kind = MEMORY_NOTE_UPDATED
+            else:
+                continue
+            events.append((kind, note_payload(file, with_text=opened.may_record(file), by="edit")))
         gone = [note_id for note_id in known if opened.content.is_gone(note_id)]
         events += [(MEMORY_NOTE_DELETED, {"note_id": note_id, "by": "edit"}) for note_id in gone]
         if repairs:

@@ -85,6 +85,11 @@ class Network:
                 found.append((lines[first], {name.lower(): value for name, value in headers.items()}))
         return found
 
+    @property
+    def received(self) -> bytes:
+        """Every byte that clients sent."""
+        return bytes(self._proxy.received)
+
     def clear_requests(self) -> None:
         self._proxy.received.clear()
 

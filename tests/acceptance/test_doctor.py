@@ -15,7 +15,8 @@ from typing import Any, cast
 import pytest
 
 from sync.clock import timestamp
-from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
+from sync.cloud.replication.replicator import Replicator
+from sync.cloud.status import CloudState, CloudStatus
 from sync.log.model import RemoteCursor
 from sync.startup.doctor import MAX_CLOCK_SKEW_SECONDS, _check_clock
 from tests.acceptance.environment import cloud_settings

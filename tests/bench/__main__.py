@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import bench_redaction
-from tests.bench.cases import basic_memory, log_growth, one_device, recall, with_cloud
+from tests.bench.cases import basic_memory, commands, log_growth, one_device, recall, with_cloud
 from tests.bench.cases.long_documents import long_documents
 from tests.bench.measurement import Measurement, figure
 from tests.bench.report import BenchmarkReport, page
@@ -22,6 +22,7 @@ from tests.bench.report import BenchmarkReport, page
 def rows(folder: Path) -> Iterator[Measurement]:
     """Everything, one after another: measuring two things at once measures neither."""
     yield from one_device.calls(folder)
+    yield from commands.commands(folder)
     yield from one_device.update_latency(folder)
     yield from one_device.append_rate(folder)
     yield from one_device.edit_to_event(folder)

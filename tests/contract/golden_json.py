@@ -16,8 +16,8 @@ from sync.archive.model import ArchiveImportResult, ExportedJson
 from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.pull_progress import PullProgress
-from sync.cloud.replication.replicator import CloudState, CloudStatus
 from sync.cloud.replication.sync_round import RoundResult
+from sync.cloud.status import CloudState, CloudStatus
 from sync.contract import archive, daily, forgetting, redaction, retention
 from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
 from sync.contract.events import (
@@ -40,7 +40,8 @@ from sync.contract.status import (
 )
 from sync.daily.commands.command_handler import CommandReply
 from sync.daily.config import DailyConfig
-from sync.daily.conversation.command_parser import CommandKind, SpokenCommand
+from sync.daily.conversation.command_parser import SpokenCommand
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.model import Code, Content, Record
 from sync.daily.pages.page_folders import EffectiveOptions
 from sync.daily.record_service import ChangeResult
@@ -60,6 +61,7 @@ from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules
 from sync.startup.doctor import HealthCheck
+from tests.contract.note_samples import note_samples
 from tests.support import event
 
 FILE: Final = Path(__file__).with_name("golden") / "contract.json"
@@ -110,6 +112,7 @@ def samples() -> dict[str, list[Any]]:
     return {
         **_kept_and_gone(),
         **_daily_samples(),
+        **note_samples(),
         "account_to_json": [
             _ACCOUNT,
             AccountJson("guest", None, None),

@@ -10,7 +10,7 @@ import pytest
 from sync.accounts.devices import DevicesJson
 from sync.archive.model import ExportedJson
 from sync.cloud.auth_port import AccountJson
-from sync.contract import archive, daily, document, events, forgetting, health, redaction, retention, status
+from sync.contract import archive, daily, document, events, forgetting, health, notes, redaction, retention, status
 from tests.contract.golden_json import FILE, as_text, samples
 
 RESULTS: Final = {  # results of the product that are their own wire type
@@ -25,7 +25,7 @@ def functions() -> dict[str, Any]:
     """By name; those of the optional services are named with their module."""
     return {
         (name if module in PLAIN else f"{module.__name__.rpartition('.')[2]}.{name}"): found
-        for module in (*PLAIN, archive, daily, forgetting, redaction, retention)
+        for module in (*PLAIN, archive, daily, forgetting, notes, redaction, retention)
         for name, found in inspect.getmembers(module, inspect.isfunction)
         if found.__module__ == module.__name__ and is_typeddict(published(found))
     }

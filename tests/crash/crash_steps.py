@@ -64,6 +64,8 @@ STEPS: Final[dict[str, str]] = {
     # notes of a project
     "put a note": "sync.notes.folder:compare_and_swap",
     "take a note away": "sync.notes.folder:remove_unchanged",
+    "keep the hashes of a write": "sync.system.swap_journal:write_private",
+    "drop the hashes of a write": "sync.system.swap_journal:remove_private",
     "record a note": "sync.notes.workspace:NoteWorkspace.record",
     # the first start, and that of a newer program
     "installation": "sync.accounts.profiles:_write_installation",

@@ -160,8 +160,8 @@ class CrashEnvironment:
         self.typed_lines.append(line)
 
     def age_temporary_files(self) -> None:
-        """Make half-written files in our folders old enough to be removed."""
-        for path in self.home.data.rglob("*.tmp"):
+        """Make half-written files old enough to be removed."""
+        for path in self.home.folder.rglob("*.tmp"):
             os.utime(path, (time.time() - 3600,) * 2)
 
     # --- checks ----------------------------------------------------------------------------------------------

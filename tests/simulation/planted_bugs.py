@@ -53,8 +53,9 @@ from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.event_types import LESSON_EDITED
 from sync.log.log import BuildDrafts, EventLog, StoreWithEvents
-from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent
+from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent, scope_of
 from sync.redaction import Redactor
 from sync.redaction.redactor import _RedactingCleaner
 from sync.system.process_lock import ProcessLock
@@ -62,7 +63,7 @@ from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
 from tests.simulation.host.simulated_host import CURRENT
-from tests.simulation.workload.plan import ASKING, ERASED, PAUSING, TOGETHER, SimulationPlan, make_plan
+from tests.simulation.workload.plan import ASKING, ERASED, PAUSING, TEACHING, TOGETHER, SimulationPlan, make_plan
 from tests.support import event
 
 Patch = tuple[Any, str, Any]  # where, which name, what instead
@@ -322,6 +323,11 @@ def _as_saved(_: ErasedLines, __: Transaction, document: MemoryDocument, *___: A
 
 _ANY_END: Final[Patch] = (sync.document.versions.surface_edits, "lacks_end", _always(answer=False))
 
+
+def _sends_edited_lessons(event_type: str) -> EventScope:
+    return EventScope.CLOUD if event_type == LESSON_EDITED else scope_of(event_type)
+
+
 BUGS: Final = (
     PlantedBug(
         "an update is acknowledged before it is committed", ((EventLog, "append_and_count", _acknowledged_early),), 1
@@ -466,5 +472,8 @@ BUGS: Final = (
         ((sync.document.shared.entry_reducer, "_remove", _taken_away_whatever_it_says),),
         51,
         extra_action_set=TOGETHER,
+    ),
+    PlantedBug(
+        "an edit of a lesson is replicated", ((sync.log.store, "scope_of", _sends_edited_lessons),), 13, TEACHING
     ),
 )

@@ -27,6 +27,7 @@ from tests.simulation.workload.plan import (
     FEW_ASKED,
     FEW_MET,
     FEW_RETURNS,
+    FEW_TAUGHT,
     FEWEST,
     IS_SLOW,
     KINDS,
@@ -37,6 +38,7 @@ from tests.simulation.workload.plan import (
     MOST_MET,
     MOST_PAUSES,
     MOST_RETURNS,
+    MOST_TAUGHT,
     PAUSES,
     PAUSING,
     RATES,
@@ -44,6 +46,8 @@ from tests.simulation.workload.plan import (
     RETURNS,
     SLOW,
     SLOWEST,
+    TEACHES,
+    TEACHING,
     TOGETHER,
 )
 
@@ -205,7 +209,7 @@ def page(record: SimulationReport) -> str:
             "",
             "## The faults",
             "",
-            *_ranges(),
+            *_ranges([fault.kind for fault in record.faults]),
             "",
         ]
     )
@@ -258,7 +262,7 @@ def _table(faults: Iterable[FaultKindResult]) -> Iterable[str]:
         yield f"| {fault.kind} | {words} | {' | '.join(met)} |"
 
 
-def _ranges() -> Iterable[str]:
+def _ranges(recorded: Collection[str]) -> Iterable[str]:
     yield f"Each is on or off per seed; {FEWEST} to {MOST} steps on 3 to 5 devices of 1 or 2 users."
     yield ""
     for kind, most in RATES.items():
@@ -279,6 +283,9 @@ def _ranges() -> Iterable[str]:
     yield f"{SLOWEST:g} s each, and other writers share them meanwhile."
     yield f"In {PAUSES:.0%} (`{PAUSING}`) a program empties the memory file and writes it in pieces, with pauses, up to"
     yield f"{MOST_PAUSES} times; in {ERASES:.0%} (`{ERASED}`) an editor saves text that was erased after it was loaded."
+    if TEACHING in recorded:
+        times = f"{FEW_TAUGHT} to {MOST_TAUGHT} times"
+        yield f"In {TEACHES:.0%} (`{TEACHING}`) people teach, correct and forget lessons, {times}."
 
 
 def part(record: SimulationReport) -> str:

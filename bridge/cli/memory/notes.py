@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.cli.arguments import folder_option, json_argument, text_argument
+from bridge.cli.arguments import folder_option, json_argument, path_argument, text_argument
 from bridge.cli.output import echo
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
@@ -108,6 +108,16 @@ def delete(note_id: NoteId, *, project: ProjectFolder = None) -> None:
     _call("notes/delete", {"id": note_id}, project, _show_outcome)
 
 
+@app.command("export")
+def export(
+    *,
+    share: Annotated[str, typer.Option(help="The folder of the team's repository.", callback=path_argument)],
+    project: ProjectFolder = None,
+) -> None:
+    """Copy the notes that are for the team; a file that is there keeps its bytes."""
+    _call("notes/export", {"path": share}, project, _show_shared)
+
+
 @app.command("session")
 def session(
     *, language: Annotated[str | None, typer.Option(help="zh or en.")] = None, project: ProjectFolder = None
@@ -195,6 +205,15 @@ def _show_list(result: dict[str, Any]) -> None:
         _echo(notice, err=True)
     if not result["notes"]:
         _echo("no notes")
+
+
+def _show_shared(result: dict[str, Any]) -> None:
+    for state in ("written", "unchanged"):
+        for name in result[state]:
+            _echo(f"{state:<9}  {name}")
+    for refused in result["refused"]:
+        _echo(f"refused    {refused['file']}: {refused['reason']}")
+    _echo(f"{result['others']} other notes are not for the team")
 
 
 def _show_rates(result: dict[str, Any]) -> None:

@@ -270,8 +270,8 @@ def _request_of(app: App, params: MatchParams | CaptureParams) -> MatchRequest:
     )
 
 
-async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[str, int]]:
-    """The lessons to remove, and what the counters of others gain by it."""
+async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[str, list[Lesson]]]:
+    """The lessons to remove, and those among them that are merged into others."""
     lessons = await app.lessons().all()
     if params.ids:
         return [await app.lessons().find(lesson_id) for lesson_id in params.ids], {}
@@ -282,13 +282,13 @@ async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[s
         before = cutoff.strftime("%Y-%m-%dT%H:%M:%SZ")
         return [lesson for lesson in lessons if lesson.last_at < before], {}
     chosen: list[Lesson] = []
-    merges: dict[str, int] = {}
+    merges: dict[str, list[Lesson]] = {}
     kept: dict[tuple[str, str], Lesson] = {}
     for lesson in sorted(lessons, key=lambda one: (one.source != "said", one.state != "held")):
         first = kept.setdefault((lesson.kind, content_key(lesson.content)), lesson)
         if first is not lesson:
             chosen.append(lesson)
-            merges[first.lesson_id] = merges.get(first.lesson_id, 0) + lesson.occurrences
+            merges.setdefault(first.lesson_id, []).append(lesson)
     return chosen, merges
 
 

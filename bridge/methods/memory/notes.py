@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from bridge.api.method_table import Params
+from bridge.api.path_params import absolute_path
 from sync.app import App
 from sync.contract import notes as contract
 from sync.contract.notes import (
@@ -15,6 +16,7 @@ from sync.contract.notes import (
     RememberedJson,
     RetrievedJson,
     SessionNotesJson,
+    SharedNotesJson,
     SniffedJson,
 )
 from sync.log.model import MAX_NAME_LENGTH
@@ -74,6 +76,12 @@ class NotesOne(NotesProject, frozen=True):
 
 class NotesStatus(NotesOne, frozen=True):
     status: Literal["active", "local", "archive"] = "archive"
+
+
+class NotesExport(NotesProject, frozen=True):
+    """`path`: the folder of the team's repository, absolute or from `~` on."""
+
+    path: Folder
 
 
 class NotesSession(NotesProject, frozen=True):
@@ -152,6 +160,12 @@ async def session(app: App, params: NotesSession) -> SessionNotesJson:
     """The convention and the notes marked to load, for a session's start."""
     chinese = None if params.language is None else params.language == "zh"
     return contract.session_to_json(await app.notes().queries.session(params.project_path, chinese=chinese))
+
+
+async def export(app: App, params: NotesExport) -> SharedNotesJson:
+    """Copy the notes that are for the team into the folder of its repository."""
+    target = absolute_path(params.path, "path")
+    return contract.shared_to_json(await app.notes().queries.export(params.project_path, target))
 
 
 async def doctor(app: App, params: NotesProject) -> NoteRatesJson:

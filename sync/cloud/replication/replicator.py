@@ -6,17 +6,16 @@ stay pending and are sent again, and the server ignores ids that it already has.
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from sync.clock import Clock
 from sync.cloud import replication_store
-from sync.cloud.replication.freshness import ChannelFreshness, ChannelState
+from sync.cloud.replication.freshness import ChannelFreshness
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.replication.sync_round import RoundResult, SyncRunner
+from sync.cloud.status import CloudState, CloudStatus
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -28,7 +27,6 @@ from sync.errors import (
     XiaobaiError,
 )
 from sync.log.log import EventLog
-from sync.log.model import RemoteCursor
 from sync.runtime.backoff import Backoff
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.supervision import consume_exception
@@ -47,26 +45,6 @@ CONFLICT_RETRY_INTERVAL: Final = 60.0  # seconds; the server releases a silent r
 POLL_FACTOR_WITH_CHANNEL: Final = 4  # polls are so many times rarer while a realtime channel is joined
 
 log = logging.getLogger(__name__)
-
-
-class CloudState(StrEnum):
-    OFF = "off"  # no project is set
-    SIGNED_OUT = "signed_out"
-    CONNECTING = "connecting"  # no request was made yet
-    SYNCED = "synced"
-    OFFLINE = "offline"
-    REFUSED = "refused"  # the server refuses; a person has to act
-
-
-@dataclass(frozen=True, slots=True)
-class CloudStatus:
-    """The cloud part of `sync/status`. `last_error` contains no user text."""
-
-    state: CloudState
-    last_sync_at: str | None
-    last_error: XiaobaiError | None
-    cursor: RemoteCursor
-    realtime: ChannelState = "off"
 
 
 class Replicator:

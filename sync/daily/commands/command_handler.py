@@ -21,7 +21,8 @@ from sync.daily.commands.erasure_replies import (
 )
 from sync.daily.config import DailyConfig, Provider
 from sync.daily.conversation import current_conversation
-from sync.daily.conversation.command_parser import CommandKind, SpokenCommand, is_confirmation, split_confirmation
+from sync.daily.conversation.command_parser import SpokenCommand, is_confirmation, split_confirmation
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import Record, normalised_content
@@ -35,6 +36,7 @@ from sync.log.model import Event
 from sync.log.sessions import session_store
 
 MAX_LISTED: Final = 10
+_DAYS_AGO: Final = {"今天": 0, "今日": 0, "today": 0, "昨天": 1, "昨日": 1, "yesterday": 1, "前天": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class CommandHandler:
         conversation = await self._conversation(session_id)
         erased = await self._erasure.erase_events(await records.event_ids_of(conversation))
         since = "" if conversation.since_ms is None else self._format_time(conversation.since_ms)
-        minutes, named = self._daily.worker.idle_ms // 60_000, context.session_id is not None
+        minutes, named = self._daily.worker.open_sessions.idle_ms // 60_000, context.session_id is not None
         message = not_saved_reply(
             conversation, erased, since, was_named=named, minutes=minutes, chinese=command.is_chinese
         )
@@ -157,7 +159,8 @@ class CommandHandler:
 
     async def _conversation(self, session_id: str | None) -> ConversationEvents:
         """A session's conversation; without an id this device's current one, which may be empty."""
-        events, now_ms, idle_ms = self._daily.events, to_unix_ms(self._daily.clock.now()), self._daily.worker.idle_ms
+        idle_ms = self._daily.worker.open_sessions.idle_ms
+        events, now_ms = self._daily.events, to_unix_ms(self._daily.clock.now())
         if session_id is not None:
             return await events.database.read(current_conversation.conversation_of_session, session_id)
         return await events.database.read(
@@ -191,7 +194,7 @@ class CommandHandler:
 
     async def _show(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
-        day = command.argument or self._daily.today
+        day = _date_of(command.argument, self._daily.today)
         text, records = await self._daily.day_page(day, None)
         texts = f"{day} 有 {len(records)} 条记忆", f"{len(records)} of {day}"
         return _reply(command, bool(records), *texts, records, page=text)
@@ -283,6 +286,14 @@ class CommandHandler:
             context.project_path, option.strip(), config.parse_value(value), for_project=False
         )
         return _reply(command, True, "设置已保存", "Saved", options=options)
+
+
+def _date_of(day: str, today: str) -> str:
+    """The date of a day as a command names it; today without one."""
+    word = day.lower()
+    if word and word not in _DAYS_AGO:
+        return day
+    return (date.fromisoformat(today) - timedelta(days=_DAYS_AGO.get(word, 0))).isoformat()
 
 
 def _saved_reply(command: SpokenCommand, result: ChangeResult) -> CommandReply:

@@ -7,8 +7,10 @@ from typing import Final, Literal
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.log.event_types import (
     EXCHANGE_RECORDED,
+    LESSON_TYPES,
     MEMORY_FACT,
     MESSAGE,
+    NOTE_TEXT_TYPES,
     RECORD_CHANGE_TYPES,
     SESSION_ORIGINAL,
     USER_FEEDBACK,
@@ -25,6 +27,8 @@ _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
     EXCHANGE_RECORDED: ("对话", "exchanges"),
     MESSAGE: ("消息", "messages"),
     MEMORY_FACT: ("事实", "facts"),
+    **dict.fromkeys(LESSON_TYPES, ("经验", "lessons")),
+    **dict.fromkeys(NOTE_TEXT_TYPES, ("笔记", "notes")),
     USER_FEEDBACK: ("反馈", "feedback"),
 }
 _DOCUMENT_LABEL: Final = ("文档条目", "lines of the document")

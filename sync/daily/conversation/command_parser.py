@@ -1,32 +1,18 @@
 """Parse spoken commands to the memory, Chinese or English, and detect when a message needs the memory. Pure.
 
 Save and skip commands are recognised as a clause of a longer message (记住这个，谢谢); every other command only as the
-whole message: 把按钮改成不要保存草稿 is about a button. The argument follows a colon: 搜索记忆: 火锅, 记忆设置:
-recording.auto_save=false. A search needs no colon, because it changes nothing.
+whole message: 把按钮改成不要保存草稿 is about a button. An argument follows a colon (搜索记忆: 火锅) or stands
+inside the sentence (删除关于火锅的记忆). A deletion only lists what it would delete; the user confirms it.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from sync.daily.conversation.command_phrases import FRAMED_PATTERNS, PATTERNS, WHOLE_PATTERNS, CommandKind
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
-
-
-class CommandKind(StrEnum):
-    """What the user asks for."""
-
-    SAVE = "save"
-    SKIP = "skip"
-    SENSITIVE = "sensitive"
-    SEARCH = "search"
-    SHOW = "show"
-    DELETE = "delete"
-    CLEAN = "clean"
-    SETTINGS = "settings"
-    UNDO = "undo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +24,10 @@ class SpokenCommand:
     is_chinese: bool = True
 
 
-_PHRASES: Final[dict[CommandKind, str]] = {
-    CommandKind.SAVE: r"记住(?:这个|这些|这段|这次对话|本次对话|这次)|保存(?:这个|这次对话|本次对话|当前对话|对话)|"
-    r"(?:save|remember) (?:this|that|it)(?: conversation| chat)?",
-    CommandKind.SKIP: r"(?:这次|本次|这个|这段)?(?:对话)?(?:不要|不用|别|不)再?(?:保存|记录|记住)"
-    r"(?:这个|这段|[这本]?次?对话|这次)?|"
-    r"(?:don'?t|do not|never) (?:save|remember|record|keep)(?: (?:this|it|that))?(?: conversation| chat| one)?",
-    CommandKind.SENSITIVE: r"(?:标记为?)?(?:这是)?敏感(?:对话|内容)|"
-    r"(?:this is |mark (?:this |it )?as )?(?:a )?sensitive(?: conversation)?",
-    CommandKind.SEARCH: r"(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆|"
-    r"(?:search|find in) (?:my |the )?memor(?:y|ies)(?: for)?",
-    CommandKind.SHOW: r"(?:查看|看看|显示)?(?:一下)?(?:今日|今天的?)(?:的)?记忆|(?:查看|看看|显示)(?:一下)?记忆|"
-    r"(?:show |view |see )?(?:me )?today'?s (?:memory|memories)|(?:show|view) (?:my |the )?memor(?:y|ies)",
-    CommandKind.DELETE: r"删除(?:这条|我的)?记忆|(?:delete|remove|forget) (?:my |the )?memor(?:y|ies)",
-    CommandKind.CLEAN: r"(?:清理|清除)(?:一下)?(?:旧|过期)的?记忆|"
-    r"clean(?: up)? (?:my |the )?(?:old|expired) memor(?:y|ies)",
-    CommandKind.SETTINGS: r"记忆(?:的)?设置|memory settings",
-    CommandKind.UNDO: r"撤[销回](?:记忆)?(?:的)?(?:删除|清理|上一步)?|undo(?: that| it| the (?:deletion|last one))?",
-}
 _CLAUSE_KINDS: Final = (CommandKind.SKIP, CommandKind.SENSITIVE, CommandKind.SAVE)  # not saving takes precedence
-_PREFIX: Final = r"(?:请|麻烦|帮我|please |ok |okay )*"
-_SUFFIX: Final = r"(?:吧|了|哦|啊|一下| please)*"
-_PATTERNS: Final = {kind: re.compile(f"{_PREFIX}(?:{phrases}){_SUFFIX}") for kind, phrases in _PHRASES.items()}
-_SEARCH_PHRASE: Final = re.compile(
-    rf"{_PREFIX}(?:(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆 |search (?:my |the )?memor(?:y|ies) for )(?P<about>.+)",
-    re.IGNORECASE,
-)
 _CLAUSE_ENDS: Final = re.compile(r"[。！!？?，,；;\n、~]+|\.(?=\s|$)")
 _QUOTES: Final = "\"'“”「」『』《》`"
+MAX_COMMAND_LENGTH: Final = 120  # characters; a longer sentence says more than a command
 _CONFIRMATIONS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
 _ENDS_WITH_CONFIRMATION: Final = re.compile(
     rf"(?P<about>.*?\S)(?:[\s,，:：;；]+)(?:{'|'.join(sorted(_CONFIRMATIONS))})[。.!！]?", re.IGNORECASE | re.DOTALL
@@ -86,22 +48,39 @@ def parse_command(message: str) -> SpokenCommand | None:
     text = _normalise(message)
     chinese = re.search(r"[\u4e00-\u9fff]", message) is not None
     head, colon, about = _split_at_colon(text, message)
-    for kind, pattern in _PATTERNS.items():
+    for kind, pattern in PATTERNS.items():
         if (
             pattern.fullmatch(head)
             and (colon or kind is not CommandKind.DELETE)
             and not (colon and kind is CommandKind.UNDO)
         ):
             return SpokenCommand(kind, about, chinese)
-    if (searches := _SEARCH_PHRASE.fullmatch(" ".join(message.split()))) is not None:
-        return SpokenCommand(CommandKind.SEARCH, searches["about"], chinese)
+    whole = text.rstrip("。.!！?？~ ")
+    for kind, pattern in WHOLE_PATTERNS.items():
+        if pattern.fullmatch(whole):
+            return SpokenCommand(kind, "", chinese)
+    if (with_argument := _without_colon(message)) is not None:
+        kind, about = with_argument
+        return SpokenCommand(kind, about, chinese)
     clauses = [clause.strip().strip(_QUOTES) for clause in _CLAUSE_ENDS.split(text)]
     for kind in _CLAUSE_KINDS:
-        if any(_PATTERNS[kind].fullmatch(clause) for clause in clauses):
+        if any(PATTERNS[kind].fullmatch(clause) for clause in clauses):
             return SpokenCommand(kind, "", chinese)
     words = text.split()
-    if words and words[-1] in _CONFIRMATIONS and _PATTERNS[CommandKind.CLEAN].fullmatch(" ".join(words[:-1])):
+    if words and words[-1] in _CONFIRMATIONS and PATTERNS[CommandKind.CLEAN].fullmatch(" ".join(words[:-1])):
         return SpokenCommand(CommandKind.CLEAN, words[-1], chinese)
+    return None
+
+
+def _without_colon(message: str) -> tuple[CommandKind, str] | None:
+    """The kind and the argument of a command whose argument follows no colon."""
+    sentence = " ".join(unicodedata.normalize("NFKC", message).replace("’", "'").split()).strip(_QUOTES)
+    sentence = sentence.rstrip("。.!！?？~ ")
+    if len(sentence) > MAX_COMMAND_LENGTH or _CLAUSE_ENDS.search(sentence) is not None:
+        return None
+    for kind, pattern in FRAMED_PATTERNS:
+        if (match := pattern.fullmatch(sentence)) is not None:
+            return kind, match["about"].strip().strip(_QUOTES)
     return None
 
 

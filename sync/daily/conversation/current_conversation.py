@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from sync.clock import is_process_session, parse_hlc
 from sync.daily.conversation import store
-from sync.daily.conversation.transcript import conversation_event_ids, is_imported
+from sync.daily.conversation.transcript import conversation_event_ids
 from sync.db.engine import Transaction
 from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED
-from sync.log.model import Event
+from sync.log.model import Event, is_imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,11 @@ from sync.log.event_types import (
     RETRACTING_TYPES,
     SESSION_ORIGINAL,
 )
-from sync.log.model import Event, Origin
+from sync.log.model import Event, is_imported
 
 # Events that this program records under its process's session: manual edits, record changes, devices, erasures.
 _BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, *RETRACTING_TYPES)
 _BOOKKEEPING_PREFIXES: Final = ("entry_", "section_", "document_", "day_", "device_")
-
-
-def is_imported(event: Event) -> bool:
-    return event.origin == Origin.IMPORTED or "imported_device_id" in event.extra
 
 
 def conversation_event_ids(events: Iterable[Event], session_id: str) -> list[str]:

@@ -17,6 +17,7 @@ from sync.document.capture.exchange_events import (
     preference_entries_of,
     repeated_exchange_id,
 )
+from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.template import ANSWER_PREFIXES
 from sync.document.shared.entry_ops import conflict_copy_id
 from sync.log import store as log_store
@@ -62,10 +63,12 @@ def quoting_events(
 def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list[str]:
     """The events that hold the text of these events a second time."""
     named = [event for name in event_ids if (event := log_store.find_event(connection, name)) is not None]
+    facts = frozenset(_facts_of(connection, event_ids, named))
     entry_ids = frozenset(entry_id for event in named for entry_id in entry_ids_of(event))
+    entry_ids |= {fact_entry_id(name) for name in facts}
     edits = list(log_store.read_by_types(connection, (ENTRY_EDITED, ENTRY_REMOVED), after=0)) if entry_ids else []
     own_edits = [event for event in edits if event.payload.get("entry_id") in entry_ids]
-    readded = list(_readding_events(connection, named, own_edits))
+    readded = [*_readding_events(connection, named, own_edits), *_fact_lines(connection, facts)]
     entry_ids |= {entry_id for event in readded for entry_id in entry_ids_of(event)}
     questions = {f"{event_id}.q" for event_id in event_ids}
     quoting = [event.event_id for event in (*readded, *(edit for edit in edits if _is_quoting(edit, entry_ids)))]
@@ -78,7 +81,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *_record_originals(connection, event_ids),
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
-        *_facts_of(connection, event_ids),
+        *facts,
         *_lesson_versions(connection, named),
         *_note_versions(connection, named),
         *_corrections_of(connection, event_ids),
@@ -167,10 +170,26 @@ def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]
     yield from (event.event_id for event in changes if _record_content(event) in contents)
 
 
-def _facts_of(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
-    """The facts stated in these exchanges, and the other versions of these facts: edits, and the first text of one."""
+def _fact_lines(connection: Transaction, facts: frozenset[str]) -> Iterator[Event]:
+    """The additions of the lines that show these facts."""
+    entry_ids = {fact_entry_id(name) for name in facts}
+    for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=0) if entry_ids else ():
+        if event.payload.get("entry_id") in entry_ids:
+            yield event
+
+
+def _facts_of(connection: Transaction, event_ids: frozenset[str], named: Sequence[Event]) -> Iterator[str]:
+    """The facts stated in these exchanges or shown by these lines, and the other versions of these facts.
+
+    The versions of a fact: edits, and its first text.
+    """
     texts = list(log_store.read_by_types(connection, FACT_TEXT_TYPES, after=0))
-    facts = {event.event_id for event in texts if event.type == MEMORY_FACT and _is_stated_in(event, event_ids)}
+    lines = {event.payload.get("entry_id") for event in named if event.type in MANUAL_TYPES}
+    facts = {
+        event.event_id
+        for event in texts
+        if event.type == MEMORY_FACT and (_is_stated_in(event, event_ids) or fact_entry_id(event.event_id) in lines)
+    }
     answered = {event.event_id: _answered_facts(event) for event in texts if event.type == FACT_EDITED}
     facts |= {name for event_id, names in answered.items() if event_id in event_ids for name in names}
     yield from facts

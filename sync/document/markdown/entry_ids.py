@@ -20,6 +20,11 @@ def derived_entry_id(*names: str) -> str:
     return entry_id_from_hex(text_hash("\n".join(names))[:HEX_LENGTH])
 
 
+def fact_entry_id(fact_id: str) -> str:
+    """The id of the line that shows a fact."""
+    return derived_entry_id("fact", fact_id)
+
+
 def text_hash(text: str) -> str:
     """The hash by which events name the text of an entry."""
     return sha256(text.encode()).hexdigest()

@@ -46,7 +46,7 @@ def answer_summary(text: str, language: Language = ZH) -> str:
 
 def summarize(text: str, limit: int) -> str:
     """One line of at most `limit` code points, with dots if it was cut and a leading mark escaped."""
-    return escape_markdown(_truncate(_unescape_markdown(one_line(text)), limit))
+    return escape_markdown(_truncate(unescape_markdown(one_line(text)), limit))
 
 
 def one_line(text: str) -> str:
@@ -97,7 +97,7 @@ def _replace_code_blocks(text: str, words: Words, *, keeps_one_line: bool = Fals
     return _FENCED.sub(placeholder, text.replace("\r\n", "\n"))
 
 
-def _unescape_markdown(text: str) -> str:
+def unescape_markdown(text: str) -> str:
     """Remove the backslash that `escape_markdown` added."""
     if text.startswith("\\") and _BLOCK_MARK.match(text, 1):
         return text[1:]

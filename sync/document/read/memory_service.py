@@ -7,14 +7,13 @@ and the other devices follow. `load` returns the newest known state, whether or 
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
 
 from sync.clock import Clock
-from sync.cloud.replication.replicator import CloudState, Replicator
+from sync.cloud.status import CloudState
 from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.capture.capture_policy import CapturePolicy
 from sync.document.capture.exchange_events import (
     ExchangeInput,
     RedactedExchange,
@@ -47,6 +46,10 @@ from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
 
+if TYPE_CHECKING:
+    from sync.cloud.replication.replicator import Replicator
+    from sync.document.capture.capture_policy import CapturePolicy
+
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
 FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
@@ -59,7 +62,7 @@ class MemoryService:
         self,
         events: EventLog,
         document: MemoryFile,
-        replicator: Replicator | None,
+        replicator: "Replicator | None",
         redactor: Redactor,
         *,
         clock: Clock,
@@ -74,14 +77,20 @@ class MemoryService:
         self._raw_redactor = redactor if not shared and not redactor.enabled else None
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
-        self._capture_policy = CapturePolicy(events, settings.record)
-        self._extracts_facts = settings.record.preferences
+        self._record_settings = settings.record
         self._shared = shared
         self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
         self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
+
+    @cached_property
+    def _capture_policy(self) -> "CapturePolicy":
+        """Loaded at the first update: most commands only read."""
+        from sync.document.capture.capture_policy import CapturePolicy  # noqa: PLC0415
+
+        return CapturePolicy(self._log, self._record_settings)
 
     async def load(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> LoadResult:
         """The newest known memory. Asks the cloud for at most `wait_ms` milliseconds; 0 does not ask.
@@ -150,7 +159,7 @@ class MemoryService:
 
     def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:
         """How the facts that the user states in this exchange are recorded behind its events."""
-        if not self._extracts_facts:
+        if not self._record_settings.preferences:
             return lambda _, drafts: drafts
         from sync.understanding.capture import fact_extractor  # noqa: PLC0415 - at its first use
 

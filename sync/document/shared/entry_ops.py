@@ -34,6 +34,11 @@ from sync.log.model import Event
 # Kinds of operations beside the event types:
 COUNT_REPEAT: Final = "counted"  # the question of a repeated exchange
 ADD_ONCE: Final = "noted"  # a line that later mentions do not bring back after its removal
+ADD_DERIVED: Final = "derived"  # a line that the program wrote from the log; an addition brings it back, with its text
+EDIT_DERIVED: Final = "updated"  # its next text, which only replaces the one before it
+
+DERIVED_FROM_FACT: Final = "fact"  # `derived` in the payload of such a line's events
+DERIVED_FROM_USE: Final = "use"  # a task or command that came often; once removed, it stays away
 
 EventOrder = tuple[str, str, str]
 
@@ -81,6 +86,7 @@ class EntryPayload(msgspec.Struct):
     base_hash: str | None = None
     shared: bool = False
     placed: bool = False
+    derived: str = ""
 
 
 def event_order(event: Event) -> EventOrder:
@@ -159,6 +165,8 @@ def op_of_entry_event(event: Event, payload: EntryPayload, section: Section, ord
     if not payload.entry_id or (payload.text is None and event.type in {ENTRY_ADDED, ENTRY_EDITED}):
         return None  # malformed, or erased since
     place: EntryPosition | None = EntryPosition(order, section, after=payload.after, blank_before=payload.gap)
+    if payload.derived:
+        return _op_of_derived_line(event, payload, section, order)
     if event.type == ENTRY_EDITED and not payload.placed:
         place = EntryPosition(order, section, at_end=True)  # applies only if the section changes
     return _op(
@@ -171,4 +179,22 @@ def op_of_entry_event(event: Event, payload: EntryPayload, section: Section, ord
         base=payload.base,
         base_hash=text_hash(payload.base) if payload.base is not None else payload.base_hash,
         shared=payload.shared,
+    )
+
+
+def _op_of_derived_line(event: Event, payload: EntryPayload, section: Section, order: EventOrder) -> EntryOp | None:
+    """The operation of a line that the program wrote from the log; it never wins against an edit by hand."""
+    kinds = {ENTRY_ADDED: ADD_DERIVED, ENTRY_EDITED: EDIT_DERIVED, ENTRY_REMOVED: ENTRY_REMOVED}
+    kind = kinds.get(event.type)
+    if kind is None:
+        return None
+    return _op(
+        event,
+        order,
+        payload.entry_id,
+        ADD_ONCE if kind == ADD_DERIVED and payload.derived == DERIVED_FROM_USE else kind,
+        text="" if payload.text is None else as_single_entry(payload.text),
+        position=EntryPosition(order, section, at_end=True) if kind == ADD_DERIVED else None,
+        base_hash=payload.base_hash,
+        shared=True,
     )

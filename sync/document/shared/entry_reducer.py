@@ -12,7 +12,15 @@ from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Section
 from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.merge.word_merge import merge_words
-from sync.document.shared.entry_ops import ADD_ONCE, COUNT_REPEAT, EntryOp, EntryPosition, conflict_copy_id
+from sync.document.shared.entry_ops import (
+    ADD_DERIVED,
+    ADD_ONCE,
+    COUNT_REPEAT,
+    EDIT_DERIVED,
+    EntryOp,
+    EntryPosition,
+    conflict_copy_id,
+)
 from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED
 
 
@@ -66,6 +74,8 @@ class EntryReducer:
                 _apply_position(line, op)
             elif op.kind in {COUNT_REPEAT, ADD_ONCE}:
                 _apply_repeat(line, op)
+            elif op.kind in {ADD_DERIVED, EDIT_DERIVED}:
+                _apply_derived(line, op)
             else:
                 self._apply_text(line, op)
         return self._lines
@@ -141,6 +151,21 @@ def _apply_repeat(line: EntryState, op: EntryOp) -> None:
     elif op.kind == COUNT_REPEAT:
         line.set_text(increment_repeat_count(line.text))
     if op.kind == COUNT_REPEAT or (first and op.entry_id not in line.removed_before_added):
+        line.live_ids.add(op.entry_id)
+
+
+def _apply_derived(line: EntryState, op: EntryOp) -> None:
+    """Apply what the program derived: add a line that is absent, or replace exactly the text that it knew."""
+    if op.kind == EDIT_DERIVED:
+        if line.is_present and op.base_hash == text_hash(line.text):
+            line.set_text(op.text)
+        return
+    if line.is_present:
+        return
+    if not line.text and op.position is not None:
+        line.positions[:] = [op.position]
+    line.set_text(op.text)
+    if op.entry_id not in line.removed_before_added:
         line.live_ids.add(op.entry_id)
 
 

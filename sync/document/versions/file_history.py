@@ -89,7 +89,8 @@ class FileHistory:
         return FileState(
             current,
             log_store.watermark(connection, VERSION_ON_DISK),
-            is_behind=self._writer.projection.is_behind(connection, current),
+            is_behind=self._writer.projection.is_behind(connection, current)
+            or (current is not None and self._writer.derived_lines.is_behind(connection)),
             has_erasures=erasure.has_pending(connection),
             has_recovered=self.recovery.is_complete(connection),
             has_old_days=self._has_old_days(keep_days),

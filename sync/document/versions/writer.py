@@ -22,6 +22,7 @@ from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.version_labels import later_label, next_label
 from sync.document.merge.three_way import choose_base, plan_merge
+from sync.document.versions.derived_lines import DerivedLines, apply_changes
 from sync.document.versions.own_projection import DOCUMENT_OFFSET, DocumentProjection, snapshot_or_template
 from sync.log import store as log_store
 from sync.log.local_state import REDACTION_RULES
@@ -106,6 +107,7 @@ class VersionWriter:
         self.log, self.clock, self.keep_versions, self.projection = events, clock, keep_versions, projection
         self.redactor, self.parked_folder = redactor.for_egress(), parked_folder
         self.erased_lines = ErasedLines(self.redactor.clean, clock)
+        self.derived_lines = DerivedLines(events, self.redactor, clock, shared=projection.is_shared)
 
     async def edit(
         self, work: Callable[Concatenate[Transaction, P], EditResult | None], *args: P.args, **kwargs: P.kwargs
@@ -135,7 +137,22 @@ class VersionWriter:
             raise
 
     def follow_log(self, connection: Transaction, *, used_label: str | None = None) -> Version | None:
-        """The newest version, after a new one was made if the log has more. `used_label`: see `with_footer`."""
+        """The newest version, after new ones were made if the log has more. `used_label`: see `with_footer`."""
+        current = self._follow_events(connection, used_label)
+        if current is None or not self.derived_lines.is_behind(connection):
+            return current
+        changes = self.derived_lines.changes(connection, current.snapshot)
+        if changes:
+            self.record_own_events(connection, self.derived_lines.drafts_of(changes))
+            changed = apply_changes(current.snapshot, changes)
+            current = self.append_version(
+                connection, self.with_footer(connection, changed, current, used_label), "facts"
+            )
+        if not erasure.has_pending(connection):
+            self.derived_lines.checkpoint(connection)
+        return current
+
+    def _follow_events(self, connection: Transaction, used_label: str | None) -> Version | None:
         current = store.newest(connection, store.FILE)
         change = self.projection.pending_change(connection, current)
         if change is None:
@@ -159,7 +176,8 @@ class VersionWriter:
             unnamed = tuple(f"line {number}" for number in range(len(unread_file.entries)))
             current = Version.of(0, Snapshot(unread_file, unnamed))
         change = self.projection.pending_change(connection, current)
-        snapshot = snapshot_or_template(current, self.clock, self.language) if change is None else change.snapshot
+        template = snapshot_or_template(current, self.clock, self.language)
+        snapshot = self.derived_lines.preview(connection, template if change is None else change.snapshot)
         for pending in erasure.all_pending(connection, self.log.device_id):
             snapshot = pending.apply_to(snapshot)
         updated = store.newest_created_at(connection, store.FILE) if change is None else change.ts
@@ -197,6 +215,7 @@ class VersionWriter:
     ) -> None:
         """Record the events of an edit. An entry too large for an event stays in the file alone."""
         drafts = self.projection.draft_edit_events(connection, planned, base, origin)
+        drafts += self.derived_lines.answers(connection, planned.operations)
         if drafts:
             self.record_own_events(connection, drafts)
 

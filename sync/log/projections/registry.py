@@ -11,6 +11,7 @@ from sync.db.schema import DOCUMENT_LOG_OFFSET
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     DOCUMENT_EVENT_TYPES,
+    FACT_TYPES,
     LESSON_TYPES,
     PAYLOAD_FORGOTTEN,
     RETRACTING_TYPES,
@@ -48,6 +49,9 @@ SHARED_DOCUMENT: Final = ProjectionEntry("document.shared", DOCUMENT_EVENT_TYPES
 ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_retention=False)
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
+# Retention never expires what the facts that are shown were stated in.
+FACT_LINES: Final = ProjectionEntry("document.facts", (*FACT_TYPES, *RETRACTING_TYPES), delays_retention=False)
+
 # Retention never expires a lesson; the observed calls it may expire are only read to learn new ones.
 LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, *RETRACTING_TYPES), delays_retention=False)
 
@@ -56,7 +60,18 @@ INSIGHTS: Final = ProjectionEntry("insights", delays_retention=False)
 
 PROJECTIONS: Final = {
     entry.name: entry
-    for entry in (DOCUMENT, SHARED_DOCUMENT, ERASURE, RECALL, JSONL, DAILY, INSIGHTS, LESSONS, ARCHIVE_RETRACTIONS)
+    for entry in (
+        DOCUMENT,
+        SHARED_DOCUMENT,
+        FACT_LINES,
+        ERASURE,
+        RECALL,
+        JSONL,
+        DAILY,
+        INSIGHTS,
+        LESSONS,
+        ARCHIVE_RETRACTIONS,
+    )
 }
 
 

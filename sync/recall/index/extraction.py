@@ -147,6 +147,8 @@ def _exchange(event: Event) -> Iterator[IndexChange]:
 
 def _document_entry(event: Event) -> Iterator[IndexChange]:
     entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+    if event.payload.get("derived"):
+        return  # its text is that of other events
     if isinstance(entry_id, str) and isinstance(text, str):
         yield Item("entry", _LINE_PREFIX.sub("", text, count=1), entry_id=entry_id)
 

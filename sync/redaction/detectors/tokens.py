@@ -75,14 +75,13 @@ def marked_tokens(text: str) -> Iterator[SecretSpan]:
 @cache
 def _compile_prefixes() -> tuple[Pattern, dict[str, list[tuple[str, Pattern]]]]:
     """The pattern of all prefixes, longest first, and the formats of each."""
-    longest_first = sorted(PREFIXED_FORMATS, key=lambda shape: -len(shape.prefix))
-    patterns = [
-        (shape.prefix, shape.kind, Pattern(escape_literal(shape.prefix) + f"(?:{shape.rest})"))
-        for shape in longest_first
-    ]
-    literals = list(dict.fromkeys(shape.prefix for shape in longest_first))
+    own: dict[str, list[tuple[str, Pattern]]] = {}
+    for shape in sorted(PREFIXED_FORMATS, key=lambda shape: -len(shape.prefix)):
+        pattern = Pattern(escape_literal(shape.prefix) + f"(?:{shape.rest})")
+        own.setdefault(shape.prefix, []).append((shape.kind, pattern))
+    literals = list(own)
     shapes = {
-        literal: [(kind, pattern) for beginning, kind, pattern in patterns if literal.startswith(beginning)]
+        literal: [one for end in range(len(literal), 0, -1) for one in own.get(literal[:end], ())]
         for literal in literals
     }
     edge = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"

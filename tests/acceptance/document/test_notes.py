@@ -1,8 +1,10 @@
 """Notes of a project through real sidecars and commands."""
 
 import gzip
+import hashlib
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.reliability.test_read_only import ask
+from tests.proof import first_in_test
 from tests.sidecar import CallFailed, Home, Sidecar
 
 POSTGRES = {
@@ -178,7 +182,34 @@ def test_a_note_edited_by_hand_is_not_deleted_by_an_erasure_which_says_so(sideca
     (kept,) = sidecar.call("events/forget", eventIds=[note_event(sidecar, first["noteId"])])["keptFiles"]
     assert str(file) in kept
     assert "changed by hand" in kept
-    assert "手写的一行" in file.read_text("utf-8")
+    edited = file.read_text("utf-8")
+    assert "手写的一行" in edited
+    where = {"projectPath": str(project)}
+    assert [note["id"] for note in sidecar.call("notes/list", **where)["notes"]] == [first["noteId"]]
+    file.write_text(edited + "\n再写一行\n", "utf-8")
+    sidecar.call("notes/archive", **where, id=first["noteId"], status="local")
+    assert sidecar.call("notes/retrieve", **where, message="选择一个数据库")["notes"]
+    assert log_texts(sidecar, "一律熟悉") == [], "the file that stays does not bring it back into the log"
+    assert sidecar.call("recall/search", query="一律熟悉", kinds=["note"])["hits"] == []
+
+
+def test_a_forgotten_note_that_comes_back_as_a_file_is_recorded_without_its_text(
+    sidecar: Sidecar, project: Path
+) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    file, where = project / ".xiaobai" / first["file"], {"projectPath": str(project)}
+    text = file.read_text("utf-8")
+    away = project.with_name("away")
+    project.rename(away)
+    (kept,) = sidecar.call("events/forget", eventIds=[note_event(sidecar, first["noteId"])])["keptFiles"]
+    assert "no such folder" in kept
+    away.rename(project)
+    assert [note["id"] for note in sidecar.call("notes/list", **where)["notes"]] == [first["noteId"]]
+    file.unlink()
+    assert sidecar.call("notes/list", **where)["notes"] == []
+    file.write_text(text, "utf-8")
+    assert sidecar.call("notes/retrieve", **where, message="选择一个数据库")["notes"]
+    assert log_texts(sidecar, "一律熟悉") == []
 
 
 def test_a_deleted_note_is_erased_from_the_log(sidecar: Sidecar, project: Path) -> None:
@@ -302,34 +333,149 @@ def test_a_hand_edit_is_read_and_the_index_repaired(sidecar: Sidecar, project: P
     assert sidecar.call("notes/doctor", projectPath=str(project))["drift"] == []
 
 
-def test_a_broken_index_is_kept_beside_and_a_broken_note_left_alone(sidecar: Sidecar, project: Path) -> None:
+BROKEN_INDEX = {  # each is kept byte for byte, and the notes work on
+    "not UTF-8": b"\xff\xfe no table",
+    "empty": b"",
+    "another table": b"# A\n\n| Name | Path |\n| --- | --- |\n| x | y |\n",
+    "a column twice": b"| Id | Id | File |\n| --- | --- | --- |\n| x | x | y |\n",
+    "no separator": b"| Id | File |\n| x | y |\n",
+}
+
+
+def works(sidecar: Sidecar, project: Path) -> list[str]:
+    """Use every kind of command; the notices of the list."""
+    where = {"projectPath": str(project)}
+    assert sidecar.call("notes/retrieve", **where, message="帮我选择一个数据库")["notes"]
+    assert sidecar.call("notes/session", **where)["notes"]
+    (other,) = remember(sidecar, project, {**MYSQL, "scene": "缓存会话时"})
+    assert other["status"] == "written"
+    sidecar.call("notes/archive", **where, id=other["noteId"])
+    answer = sidecar.call("notes/list", **where)
+    assert {note["status"] for note in answer["notes"]} == {"active", "archive"}
+    notices: list[str] = answer["notices"]
+    return notices
+
+
+@pytest.mark.parametrize("broken", BROKEN_INDEX.values(), ids=BROKEN_INDEX)
+def test_a_broken_index_is_kept_beside_and_written_again(sidecar: Sidecar, project: Path, broken: bytes) -> None:
     (first,) = remember(sidecar, project, POSTGRES)
     memory = project / ".xiaobai" / "memory"
-    (memory / "INDEX.md").write_bytes(b"\xff\xfe no table")
-    (memory / "notes" / "broken.md").write_bytes(b"\xff\xfe")
-    answer = sidecar.call("notes/list", projectPath=str(project))
-    assert [note["id"] for note in answer["notes"]] == [first["noteId"]]
-    assert any("broken.md" in notice for notice in answer["notices"])
+    (memory / "INDEX.md").write_bytes(broken)
+    notices = sidecar.call("notes/list", projectPath=str(project))["notices"]
+    assert any("INDEX.md has no table" in notice for notice in notices)
+    assert works(sidecar, project) == []
     (copy,) = memory.glob("INDEX.broken-*.md")
-    assert copy.read_bytes() == b"\xff\xfe no table"
-    assert (memory / "notes" / "broken.md").read_bytes() == b"\xff\xfe"
+    assert copy.read_bytes() == broken
     assert first["noteId"] in (memory / "INDEX.md").read_text("utf-8")
 
 
-def test_twenty_writers_at_once_are_serialised_and_none_is_refused(tmp_path: Path, project: Path) -> None:
+def test_rows_that_are_no_rows_and_columns_of_others_keep_their_bytes(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    index = project / ".xiaobai" / "memory" / "INDEX.md"
+    half, row = "| 韩梅梅 | MEM-ha", f"| 李雷 | {first['noteId']} | memory/notes/{first['noteId']}.md |"
+    index.write_text(f"| Owner | Id | File |\n| --- | --- | --- |\n{row}\n{half}", "utf-8")
+    notices = sidecar.call("notes/list", projectPath=str(project))["notices"]
+    assert any("1 lines of the table of INDEX.md are no rows" in notice for notice in notices)
+    assert any("no rows" in notice for notice in works(sidecar, project))
+    text = index.read_text("utf-8")
+    assert f"\n{half}\n" in text
+    assert text.startswith("| Owner | Id | Kind |")
+    assert f"| 李雷 | {first['noteId']} | decision |" in text or f"| 李雷 | {first['noteId']} | pattern |" in text
+
+
+def test_an_index_that_is_a_folder_is_named_and_left_alone(sidecar: Sidecar, project: Path) -> None:
+    remember(sidecar, project, POSTGRES)
+    index = project / ".xiaobai" / "memory" / "INDEX.md"
+    index.unlink()
+    index.mkdir()
+    (index / "kept.txt").write_text("x")
+    assert any("INDEX.md cannot be read" in notice for notice in works(sidecar, project))
+    assert any("is a folder" in line for line in sidecar.call("notes/doctor", projectPath=str(project))["drift"])
+    assert files_below(index) == {"kept.txt": b"x"}
+    (index / "kept.txt").unlink()
+    index.rmdir()
+    sidecar.call("notes/list", projectPath=str(project))
+    assert index.read_text("utf-8").count("| MEM-") == 2, "later it is written from the notes"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_an_index_without_permission_is_named_and_left_alone(tmp_path: Path, project: Path) -> None:
     home = Home(tmp_path / "home")
-    home.run("notes", "init", "--project", str(project))
+    where = ("--project", str(project))
+    home.run("notes", "remember", json.dumps([POSTGRES]), *where)
+    index = project / ".xiaobai" / "memory" / "INDEX.md"
+    before = index.read_bytes()
+    index.chmod(0)
+    for command in (
+        ("remember", json.dumps([{**MYSQL, "scene": "缓存会话时"}])),
+        ("list",),
+        ("retrieve", "选择数据库"),
+    ):
+        done = ask(home, "notes", *command, *where)
+        assert (done.returncode, "MEM-" in done.stdout) == (0, True), done.stderr
+    assert "no permission" in ask(home, "notes", "list", *where).stdout
+    index.chmod(0o600)
+    assert index.read_bytes() == before
+
+
+def test_a_broken_note_is_named_and_left_alone(sidecar: Sidecar, project: Path) -> None:
+    (first,) = remember(sidecar, project, POSTGRES)
+    broken = project / ".xiaobai" / "memory" / "notes" / "broken.md"
+    broken.write_bytes(b"\xff\xfe")
+    answer = sidecar.call("notes/list", projectPath=str(project))
+    assert [note["id"] for note in answer["notes"]] == [first["noteId"]]
+    assert any("broken.md" in notice for notice in answer["notices"])
+    assert broken.read_bytes() == b"\xff\xfe"
+
+
+def distinct(number: int) -> dict[str, Any]:
+    """A payload that says nothing of what another one says, and is written."""
+    words = hashlib.sha256(str(number).encode()).hexdigest().translate(str.maketrans("0123456789", "ghijklmnop"))
+    payload = {**POSTGRES, "scene": words[:12], "principles": [words[12:24]], "choice": words[12:24], "evidence": ""}
+    return {**payload, "scores": dict.fromkeys(("D1", "D2", "D3", "D4", "D5"), 2)}
+
+
+def rows_of_index(project: Path) -> list[str]:
+    text = (project / ".xiaobai" / "memory" / "INDEX.md").read_text("utf-8")
+    return sorted(line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| MEM-"))
+
+
+@pytest.mark.parametrize("at_once", first_in_test([(4, 5), (8, 50)]), ids=lambda pair: f"{pair[0]} with {pair[1]}")
+def test_processes_that_write_at_once_lose_nothing_and_none_is_refused(
+    tmp_path: Path, project: Path, at_once: tuple[int, int]
+) -> None:
+    home, (windows, notes) = Home(tmp_path / "home"), at_once
 
     def write(number: int) -> Any:
-        word = f"模块{number}号"
-        payload = {**POSTGRES, "scene": f"修改{word}", "principles": [f"只改{word}"], "choice": f"只改{word}"}
-        return home.json("notes", "remember", json.dumps([payload]), "--project", str(project))["outcomes"][0]
+        return home.json("notes", "remember", json.dumps([distinct(number)]), "--project", str(project))["outcomes"][0]
 
-    with ThreadPoolExecutor(4) as windows:
-        outcomes = list(windows.map(write, range(20)))
-    listed = {note["id"] for note in home.json("notes", "list", "--project", str(project))["notes"]}
-    assert {outcome["noteId"] for outcome in outcomes if outcome["status"] == "written"} == listed
-    assert all(outcome["status"] in {"written", "needsConfirmation"} for outcome in outcomes)
+    with ThreadPoolExecutor(windows) as pool:
+        outcomes = list(pool.map(write, range(windows * notes)))
+    assert {outcome["status"] for outcome in outcomes} == {"written"}
+    written = sorted(outcome["noteId"] for outcome in outcomes)
+    listed = home.json("notes", "list", "--project", str(project))
+    assert (sorted(note["id"] for note in listed["notes"]), listed["notices"]) == (written, [])
+    assert rows_of_index(project) == written
+    with closing(sqlite3.connect(home.database)) as database:
+        recorded = [row[0] for row in database.execute("select payload from events where type = 'memory_note_created'")]
+    assert sorted(json.loads(payload)["note_id"] for payload in recorded) == written
+
+
+def test_two_homes_that_write_one_project_at_once_lose_nothing(tmp_path: Path, project: Path) -> None:
+    homes = [Home(tmp_path / "one"), Home(tmp_path / "other", device="device-b")]
+    with Sidecar(homes[0]) as one, Sidecar(homes[1]) as other, ThreadPoolExecutor(2) as pool:
+
+        def write(sidecar: Sidecar, first: int) -> list[dict[str, Any]]:
+            return [remember(sidecar, project, distinct(first + number))[0] for number in range(20)]
+
+        outcomes = [outcome for done in pool.map(write, (one, other), (0, 100)) for outcome in done]
+        assert {outcome["status"] for outcome in outcomes} == {"written"}
+        written = sorted(outcome["noteId"] for outcome in outcomes)
+        for sidecar in (one, other):
+            listed = sidecar.call("notes/list", projectPath=str(project))["notes"]
+            assert sorted(note["id"] for note in listed) == written
+    assert rows_of_index(project) == written
+    assert not [name for name in files_below(project) if name.endswith((".tmp", ".aside"))]
 
 
 def test_a_shared_note_that_was_replaced_is_asked_about_once(sidecar: Sidecar, project: Path) -> None:
@@ -346,6 +492,45 @@ def test_a_shared_note_that_was_replaced_is_asked_about_once(sidecar: Sidecar, p
     assert (known["status"], known["noteId"]) == ("known", done["noteId"])
     found = sidecar.call("notes/retrieve", **where, message="帮我给新项目选择一个数据库")["notes"]
     assert [note["id"] for note in found] == [done["noteId"]]
+
+
+def test_an_export_for_the_team_copies_what_the_conventions_select_and_overwrites_nothing(
+    sidecar: Sidecar, project: Path, tmp_path: Path
+) -> None:
+    notes, team = project / ".xiaobai" / "memory" / "notes", tmp_path / "team"
+    (notes / "share").mkdir(parents=True)
+    team.mkdir()
+    cases = {  # audience, portability, strength, kind, status: whether it is for the team
+        "standard": ("team", "cross-project", "enforced", "rule", "active", True),
+        "solution": ("team", "cross-project", "hypothesis", "pattern", "active", True),
+        "default": ("team", "cross-project", "", "reference/tech", "active", True),
+        "weak": ("team", "cross-project", "hypothesis", "memo", "active", False),
+        "memo": ("project", "project-only", "enforced", "pattern", "active", False),
+        "habit": ("personal", "cross-project", "enforced", "pattern", "active", False),
+        "old": ("team", "cross-project", "enforced", "pattern", "archive", False),
+    }
+    for name, (audience, portability, strength, kind, status, _) in cases.items():
+        text = NOTE.format(id=name, title=name, strength=strength, scene=name, line="先备份。")
+        text = text.replace("- **Audience**: team", f"- **Audience**: {audience}\n- **Portability**: {portability}")
+        text = text.replace("Kind**: decision", f"Kind**: {kind}").replace("Status**: active", f"Status**: {status}")
+        (notes / f"{name}.md").write_text(text, "utf-8")
+    standard = (notes / "standard.md").read_text("utf-8")
+    (notes / "share" / "theirs.md").write_text(standard.replace("standard", "theirs"), "utf-8")
+    secret = standard.replace("standard", "secret").replace("先备份", "sk-ant-api03-" + "Zq7" * 20)
+    (notes / "secret.md").write_text(secret, "utf-8")
+    where = {"projectPath": str(project), "path": str(team)}
+    (team / "default.md").write_text("theirs")
+    done = sidecar.call("notes/export", **where)
+    assert sorted(done["written"]) == ["solution.md", "standard.md"]
+    assert sorted(refused["file"] for refused in done["refused"]) == ["default.md", "secret.md"]
+    assert done["others"] == sum(not case[-1] for case in cases.values())
+    assert (team / "standard.md").read_text("utf-8") == standard
+    assert (team / "default.md").read_text() == "theirs"
+    again = sidecar.call("notes/export", **where)
+    assert (again["written"], sorted(again["unchanged"])) == ([], ["solution.md", "standard.md"])
+    for wrong in (team / "nowhere", notes / "share"):
+        with pytest.raises(CallFailed, match="the folder to export to"):
+            sidecar.call("notes/export", projectPath=str(project), path=str(wrong))
 
 
 def test_the_text_of_a_shared_note_drives_neither_a_prompt_nor_a_terminal(tmp_path: Path, project: Path) -> None:

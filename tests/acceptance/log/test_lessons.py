@@ -169,6 +169,36 @@ def test_lessons_that_differ_in_any_field_are_no_duplicates(home: Home, tmp_path
     assert found["id"] == "c"
 
 
+def test_equal_lessons_become_one_with_all_their_counts_and_stay_in_their_project(home: Home, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    home.run(*LEARN, "--project", str(project))
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    (tmp_path / "all.json").write_text(json.dumps([{**lesson["record"], "id": "b", "occurrences": 4}]), "utf-8")
+    home.run("lessons", "import", str(tmp_path / "all.json"))
+    assert "将清理 1 条" in home.run("lessons", "clean", "--duplicates").stdout
+    home.run("lessons", "clean", "--duplicates", "--yes")
+    (kept,) = home.json("lessons", "list")["lessons"]
+    assert (kept["id"], kept["occurrences"]) == (lesson["id"], 5)
+    assert home.json("lessons", "clean", "--duplicates")["lessons"] == []
+
+
+def test_clean_by_age_removes_what_was_not_seen_since_with_every_word_of_it(home: Home, tmp_path: Path) -> None:
+    old = {**SEED_ERROR, "solution": {"description": "restartthequeue"}, "error": {"message": "queue is stuck"}}
+    (tmp_path / "all.json").write_text(json.dumps([old]), "utf-8")
+    home.run("lessons", "import", str(tmp_path / "all.json"))
+    home.run(*LEARN)
+    (found,) = home.json("lessons", "clean", "--older-than", "90d")["lessons"]
+    assert found["id"] == old["id"]
+    assert len(home.json("lessons", "list")["lessons"]) == 2
+    home.run("lessons", "clean", "--older-than", "90d", "--yes")
+    (kept,) = home.json("lessons", "list")["lessons"]
+    assert kept["id"] != old["id"]
+    with sqlite3.connect(home.database) as database:
+        assert not any("restartthequeue" in line for line in database.iterdump())
+    assert home.run("lessons", "clean", "--older-than", "soon", check=False).returncode == 2
+
+
 def test_imported_fields_of_another_type_are_kept_and_shown(home: Home, tmp_path: Path) -> None:
     error = {"language": "python", "error": {"message": "odd"}, "timestamp": 5, "solution": "restart it"}
     secret = "sk-" + "ant-api03-" + "a1B2c3D4e5F6g7H8i9J0" * 4
@@ -179,6 +209,16 @@ def test_imported_fields_of_another_type_are_kept_and_shown(home: Home, tmp_path
     assert "restart it" in shown
     assert secret not in shown
     assert home.run("lessons", "clean", "--older-than", "1d").stdout
+    odd = {"id": "b", "language": 3, "error": "text", "tags": "x", "occurrences": "often", "context": [1]}
+    (tmp_path / "tree/errors").mkdir(parents=True)
+    (tmp_path / "tree/errors/python.json").write_text(json.dumps([odd]), "utf-8")
+    home.run("lessons", "import", str(tmp_path / "tree"))
+    assert odd in home.json("lessons", "export")["errors"]
+    wrong = [1, odd, "x", {"neither": True}]
+    (tmp_path / "wrong.json").write_text(json.dumps({"errors": wrong[:3], "patterns": []}), "utf-8")
+    refused = home.run("lessons", "import", str(tmp_path / "wrong.json"), check=False)
+    assert refused.returncode == 2
+    assert all(f"errors[{place}] is no object" in refused.stderr for place in (0, 2))
 
 
 def test_another_cure_and_other_tags_are_added_to_a_known_lesson(home: Home) -> None:

@@ -77,7 +77,7 @@ def idle(folder: Path, cloud: Cloud) -> Iterator[Measurement]:
         sidecar.log_in(user.email, user.password)
         sidecar.update("今天的安排", "好的")
         sidecar.call("sync/now")
-        yield from one_device.at_rest(sidecar, "with cloud", most_mb=90)
+        yield from one_device.at_rest(sidecar, "with cloud", most_mb=95)
 
 
 def push(folder: Path, cloud: Cloud, count: int = PUSHED) -> Iterator[Measurement]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.crash.environment import CrashEnvironment, CrashingSidecar
-from tests.crash.scenarios import accounts, erasure_and_archives, with_cloud, without_cloud
+from tests.crash.scenarios import accounts, erasure_and_archives, notes, with_cloud, without_cloud
 from tests.sidecar import Sidecar
 
 STARTING: Final = ("migrate", "statement", "commit", "answer")
@@ -17,6 +17,10 @@ WRITING: Final = ("version", "watermark", "swap", "temporary file", "fsync", "re
 SENDING: Final = ("register", "snapshot", "send", "apply", "acknowledge", "move the cursor")
 EDITING: Final = ("take in an edit", "record an edit", "version", "watermark")
 FORGETTING: Final = ("wish", "carry out the wish", "purge", "put a built file", "append to the event files")
+NOTE_WRITING: Final = (
+    *("temporary file", "put a note", "take a note away", "record a note"),
+    *("keep the hashes of a write", "drop the hashes of a write"),
+)
 LEAVING: Final = ("choose a profile", "leave", "installation", "complete", "change the installation")
 
 
@@ -53,10 +57,22 @@ SCENARIOS: Final = (
     ),
     Scenario(
         "notes",
-        without_cloud.prepare_project,
-        without_cloud.write_notes,
-        without_cloud.check_notes,
-        _unique(STARTING, ("insert", "temporary file", "put a note", "take a note away", "record a note")),
+        notes.prepare_project,
+        notes.write_notes,
+        notes.check_notes,
+        _unique(STARTING, ("insert", "exchange"), NOTE_WRITING),
+    ),
+    Scenario(
+        "forget a note",
+        notes.prepare_note_to_erase,
+        notes.erase_note,
+        notes.check_note_erased,
+        _unique(
+            STARTING,
+            FORGETTING,
+            NOTE_WRITING,
+            ("unlink", "exchange", "insert"),
+        ),
     ),
     Scenario(
         "hand edits",

@@ -39,48 +39,6 @@ def stream_updates(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
     sidecar.stop()
 
 
-def prepare_project(world: CrashEnvironment) -> None:
-    (world.folder / "project").mkdir()
-
-
-def write_notes(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
-    """A note, one that takes its place, and a deletion; answered calls are noted."""
-    project = str(world.folder / "project")
-    world.notes["written"] = []
-    for choice in ("用 PostgreSQL", "用 MySQL"):
-        payload = {"scene": "选择数据库时", "principles": [choice], "choice": choice, "evidence": "团队一律这样约定"}
-        payload |= {"source": "choice", "confidence": "high"}
-        (outcome,) = sidecar.call("notes/remember", projectPath=project, payloads=[payload])["outcomes"]
-        if "needsConfirmation" in outcome:
-            question = outcome["needsConfirmation"]["questionId"]
-            outcome = sidecar.call("notes/answer", projectPath=project, questionId=question, option="a")
-        world.notes["written"].append(outcome["noteId"])
-    asked = sidecar.call("notes/delete", projectPath=project, id=world.notes["written"][0])
-    question = asked["needsConfirmation"]["questionId"]
-    sidecar.call("notes/answer", projectPath=project, questionId=question, option="a")
-    sidecar.stop()
-
-
-def check_notes(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """INDEX.md names exactly the notes that are there, and an answered call has left its note."""
-    project = world.folder / "project"
-    listed = sidecar.call("notes/list", projectPath=str(project))["notes"]
-    files = {path.stem for path in (project / ".xiaobai" / "memory" / "notes").glob("MEM-*.md")}
-    index = project / ".xiaobai" / "memory" / "INDEX.md"
-    rows = (
-        {line.split("|")[1].strip() for line in index.read_text("utf-8").splitlines() if line.startswith("| MEM-")}
-        if index.exists()
-        else set()
-    )
-    assert {note["id"] for note in listed} == files == rows
-    written = world.notes.get("written", [])
-    assert set(written[1:]) <= files
-    assert not written or written[0] in files or len(written) > 1
-    assert sidecar.call("notes/doctor", projectPath=str(project))["drift"] == []
-    hits = sidecar.call("recall/search", query="数据库", kinds=["note"])["hits"]
-    assert len(hits) == sum(note["status"] != "archive" for note in listed)
-
-
 def manual_edits(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
     for line in ("每天早起", "少喝咖啡"):
         world.type_line(line)

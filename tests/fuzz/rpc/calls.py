@@ -67,6 +67,7 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "notes/show": ({"projectPath": "/nowhere", "id": "MEM-a"},),
     "notes/archive": ({"projectPath": "/nowhere", "id": "MEM-a", "status": "local"},),
     "notes/delete": ({"projectPath": "/nowhere", "id": "MEM-a"},),
+    "notes/export": ({"projectPath": "/nowhere", "path": "/nowhere"},),
     "notes/session": ({"projectPath": "/nowhere", "language": "en"},),
     "notes/doctor": ({"projectPath": "/nowhere"},),
     "sync/status": ({},),

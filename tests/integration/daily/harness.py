@@ -15,6 +15,7 @@ from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import normalised_content
+from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.embeddings_export import VectorSource
 from sync.daily.pages.page_files import PageFiles
@@ -59,8 +60,9 @@ class DailyHarness:
         deeds = RecordService(device.log, shelf, self.places, device.intake, REDACTOR, device.clock)
         kept = device.folder / "profiles" / profile / "daily"
         self.pages = PageFiles(self.places, checkpoint_folder=kept, installation=installation, profile=profile)
+        open_sessions = OpenSessionTracker(device.log, device.clock, IDLE_MINUTES)
         keeper = DailyWorker(
-            device.log, shelf, deeds, self.pages, clock=device.clock, idle_minutes=IDLE_MINUTES, vector_source=vectors
+            device.log, shelf, deeds, self.pages, clock=device.clock, open_sessions=open_sessions, vector_source=vectors
         )
         self.service = DailyService(shelf, deeds, self.places, keeper, device.log, device.clock, may_write_pages=True)
         self.provider: Provider = "local"

@@ -184,6 +184,7 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
 def _check_remembered(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
     """Acknowledged events are in their device's log, and on the server if they may leave (I1)."""
     stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
+    documents = _words(row.content for _, memory in memories(world) for row in memory.documents.values())
     ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
     kept_out = _words(
         row["payload"] for p in held for name, row in p.events.items() if name in world.server.refused_event_ids
@@ -198,7 +199,7 @@ def _check_remembered(world: "Simulator", held: list[ProfileState]) -> Iterator[
         if homes and back and not any(_holds(home, fact, words) for home in homes):
             yield f"{fact.device}: {_describe(fact)} was acknowledged and is in no log of {fact.owner}"
         if fact.stays_here:
-            if any(words & there for there in stored.values()):
+            if any(words & there for there in (*stored.values(), documents)):
                 yield f"{_describe(fact)} must stay on {fact.device} and is on the server"
         elif fact.event_id in world.server.refused_event_ids or any(
             revoked(world, fact.owner, home.device) for home in homes

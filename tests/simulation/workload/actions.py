@@ -18,7 +18,7 @@ from sync.open_app import AppMode, open_app
 from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
-from tests.simulation.workload import client_actions
+from tests.simulation.workload import client_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import PlanStep
 
@@ -631,4 +631,5 @@ ACTS: Final[Mapping[str, Act]] = {
     "clone": copy_data_folder,
     "back up": back_up,
     "roll back": roll_back,
+    **lesson_actions.ACTS,
 }

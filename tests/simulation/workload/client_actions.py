@@ -279,7 +279,7 @@ async def request_erasure(
     before = device.events_of(app.log.database.path)
     before |= {name: row for name, row in _archived_events(device, app).items() if name in before}
     named = {name for name, row in before.items() if word in row.words} if word else {event_id}
-    _expect_erasures(world, before, named)
+    expect_erasures(world, before, named)
     held: list[str] = []
 
     async def forgetting_it() -> None:
@@ -291,7 +291,7 @@ async def request_erasure(
 
     owner = owner_of(device, app)
     done = await world.run_on_device(device, f"forget {word or event_id}", forgetting_it)
-    _expect_erasures(world, before, held)
+    expect_erasures(world, before, held)
     after = device.events_of(app.log.database.path)
     for name in sorted(after.keys() - before.keys()):
         if done and after[name].type == PAYLOAD_FORGOTTEN and set(after[name].names["event_ids"]) & named:
@@ -309,7 +309,7 @@ def _archived_events(device: SimulatedDevice, app: App) -> dict[str, StoredEvent
     }
 
 
-def _expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named: "set[str] | list[str]") -> None:
+def expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named: "set[str] | list[str]") -> None:
     """Note the words of these events, and which of them exist elsewhere or are about to be recorded again."""
     erased = {name: rows[name].words for name in named if name in rows}
     world.expected.expect_erased(erased)

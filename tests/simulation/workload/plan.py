@@ -54,6 +54,7 @@ RETURNING: Final = "returning"
 SLOW: Final = "slow"
 PAUSING: Final = "pausing"
 ERASED: Final = "erased"
+TEACHING: Final = "teaching"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -61,6 +62,7 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     SLOW: (),
     PAUSING: (("pause", 1),),
     ERASED: (("stale after forget", 1),),
+    TEACHING: (("teach", 5), ("correct", 3), ("forget lesson", 2)),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -93,6 +95,9 @@ PAUSED_FROM: Final = 4_000
 ERASES: Final = 0.15  # probability of an editor that saves erased text
 FEW_ERASED, MOST_ERASED = 1, 3
 ERASED_FROM: Final = 5_000
+TEACHES: Final = 0.2  # probability of users who teach, correct and forget lessons
+FEW_TAUGHT, MOST_TAUGHT = 4, 10
+TAUGHT_FROM: Final = 6_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -173,7 +178,9 @@ def make_plan(seed: int) -> SimulationPlan:
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
     )
-    return _with_erasures(_with_pauses(_with_slow_commits(_with_returns(_with_meetings(_with_client_actions(plan))))))
+    for extend in _EXTENSIONS:
+        plan = extend(plan)
+    return plan
 
 
 def _with_client_actions(plan: SimulationPlan) -> SimulationPlan:
@@ -226,6 +233,16 @@ def _with_erasures(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, ERASED, actions, ERASED_FROM, chance)
 
 
+def _with_lessons(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"teaching {plan.seed}")
+    if chance.random() >= TEACHES:
+        return plan
+    acts = BESIDES[TEACHING]
+    count = chance.randint(FEW_TAUGHT, MOST_TAUGHT)
+    actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
+    return _with_steps(plan, TEACHING, actions, TAUGHT_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -237,3 +254,14 @@ def _with_steps(
         step = PlanStep(number, action, chance.randrange(plan.devices), chance.choice([0.0, 0.1, 1.0]), fuse)
         steps.insert(chance.randint(len(plan.steps) // 4, len(steps)), step)
     return replace(plan, kinds=plan.kinds | {kind}, steps=tuple(steps))
+
+
+_EXTENSIONS: Final = (
+    _with_client_actions,
+    _with_meetings,
+    _with_returns,
+    _with_slow_commits,
+    _with_pauses,
+    _with_erasures,
+    _with_lessons,
+)

@@ -14,8 +14,8 @@ from sync.cloud.replication.replicator import (
     MAX_RETRY_AFTER,
     REFUSED_RETRY_INTERVAL,
     RETRY_BACKOFF,
-    CloudState,
 )
+from sync.cloud.status import CloudState
 from sync.errors import (
     CloudError,
     CloudUnavailable,

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from sync.cloud.port import STALE_DOCUMENT, SnapshotRow, SyncAnswer
-from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES, CloudState
+from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES
 from sync.cloud.replication.sync_round import RoundResult
+from sync.cloud.status import CloudState
 from sync.errors import (
     CloudError,
     CloudUnavailable,

@@ -47,7 +47,20 @@ async def test_show_returns_the_page_of_today(tmp_path: Path, text: str) -> None
         assert "以前的" not in reply.page
 
 
-@pytest.mark.parametrize("text", ["删除记忆: 火锅", "delete memory: 火锅"])
+@pytest.mark.parametrize("text", ["查看昨天的记忆", "What did you save yesterday?"])
+async def test_show_returns_the_page_of_the_day_that_is_named(tmp_path: Path, text: str) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        await harness.record("今天的")
+        await harness.record("昨天的", moment=START - timedelta(days=1))
+        reply = await harness.send_command(text)
+        assert reply.page is not None
+        assert "昨天的" in reply.page
+        assert "今天的" not in reply.page
+
+
+@pytest.mark.parametrize(
+    "text", ["删除记忆: 火锅", "delete memory: 火锅", "删除关于火锅的记忆", "forget everything about 火锅"]
+)
 async def test_delete_removes_one_record_and_lists_several(tmp_path: Path, text: str) -> None:
     async with open_daily_harness(tmp_path) as harness:
         await harness.record("吃火锅")

@@ -41,7 +41,7 @@ async def test_the_record_of_the_conversation_itself_goes(tmp_path: Path) -> Non
 async def test_a_pause_that_began_when_the_clock_was_a_year_ahead_ends_after_a_silence(tmp_path: Path) -> None:
     async with open_daily_harness(tmp_path) as harness:
         device = harness.device
-        pauses = SavePauses(device.log, REDACTOR, device.clock, harness.service.worker.idle_ms)
+        pauses = SavePauses(device.log, REDACTOR, device.clock, harness.service.worker.open_sessions.idle_ms)
         device.clock.advance(A_YEAR)
         await harness.send_command("不要保存")
         device.clock.advance(-A_YEAR)

@@ -55,7 +55,8 @@ def test_many_that_come_at_once_agree_on_one_key(tmp_path: Path) -> None:
 
 def test_a_start_does_not_pay_for_cryptography() -> None:
     code = (
-        "import sys, sync.app, bridge.methods.registry; print([m for m in sys.modules if m.startswith('cryptography')])"
+        "import sys, sync.open_app, bridge.methods.registry;"
+        "print([m for m in sys.modules if m.startswith('cryptography')])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync.daily.conversation.command_parser import (
-    CommandKind,
     decide_saving,
     is_confirmation,
     last_save_request,
     parse_command,
     should_recall,
 )
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
 from tests.unit.daily.examples import talk
 
@@ -49,6 +49,181 @@ COMMANDS = [
     ("mark this as sensitive", CommandKind.SENSITIVE, ""),
 ]
 
+# Other wordings of each command, and sentences that are about something else.
+PARAPHRASES = {
+    CommandKind.SAVE: (
+        "帮我记一下",
+        "把这个记下来",
+        "记下来",
+        "这段对话保存一下",
+        "请记住刚才说的",
+        "帮我把刚才的内容记住",
+        "别忘了这个",
+        "note this down",
+        "make a note of this",
+        "please remember this",
+        "keep this in mind",
+        "can you save this conversation",
+        "记录一下",
+        "把这些都记下来吧",
+        "Add this to your memory",
+    ),
+    CommandKind.SKIP: (
+        "这个对话不用记",
+        "这段不用记了",
+        "别记这个",
+        "这次就别存了",
+        "不用保存",
+        "这段话不要记录下来",
+        "本次对话无需保存",
+        "刚才说的别记",
+        "no need to save this",
+        "don't record this chat",
+        "keep this off the record",
+        "please don't keep this",
+        "这个就不要记了吧",
+        "don't remember this conversation",
+        "不要把这段记下来",
+        "别把刚才的对话存下来",
+        "Do not store this",
+    ),
+    CommandKind.SENSITIVE: (
+        "这段对话比较敏感",
+        "This conversation is confidential",
+    ),
+    CommandKind.SHOW: (
+        "今天记了什么",
+        "查看昨天的记忆",
+        "你今天记住了什么",
+        "昨天都记了些什么",
+        "打开今天的记忆",
+        "看看我的记忆",
+        "show yesterday's memory",
+        "what did you remember today",
+        "show me my memories",
+        "显示2026-11-20的记忆",
+        "今天你记录了哪些内容",
+        "what did you save yesterday?",
+    ),
+    CommandKind.SETTINGS: (
+        "打开记忆设置",
+        "查看记忆设置",
+        "修改一下记忆设置",
+        "open memory settings",
+        "show me the memory settings",
+        "设置记忆",
+    ),
+    CommandKind.DELETE: (
+        "删除关于火锅的记忆",
+        "忘掉火锅那件事",
+        "forget about docker",
+        "删掉关于离职的所有记录",
+        "把关于火锅的记忆都删掉",
+        "忘记我前女友的事",
+        "delete all memories about hot pot",
+        "forget everything about the merger",
+        "forget what I said about my salary",
+        "清除有关体检的记忆",
+        "删除火锅的记忆",
+        "remove my memories of Berlin",
+    ),
+    CommandKind.UNDO: (
+        "撤销",
+        "undo",
+        "撤销刚才的删除",
+        "恢复刚才删除的记忆",
+        "undo that",
+        "把刚才删的恢复",
+        "undo the last deletion",
+        "restore what I just deleted",
+        "撤回",
+    ),
+    CommandKind.SEARCH: (
+        "搜一下关于火锅的记忆",
+        "在记忆里找一下数据库",
+        "记忆里有没有关于部署的内容",
+        "search my memory about docker",
+        "what do you remember about my sister?",
+        "find the port in my memory",
+        "查一下记忆关于火锅",
+        "搜索记忆 火锅",
+        "找一下数据库的记忆",
+    ),
+    CommandKind.CLEAN: (
+        "清理一下旧记忆",
+        "把过期的记忆清掉",
+        "clear out old memories",
+        "清掉老的记忆",
+    ),
+}
+ORDINARY = (
+    "怎么让 Word 不要保存历史",
+    "公式很长，不用记，考试会给",
+    "这些单词不用记",
+    "记一下笔记的技巧有哪些",
+    "如何记住这个单词",
+    "怎么撤销 git commit",
+    "undo the last commit",
+    "git undo",
+    "撤销上一次提交",
+    "撤销合并请求",
+    "请帮我写一个不要保存密码的登录页",
+    "forget about it",
+    "Forget about docker, let's use podman",
+    "忘掉密码怎么办",
+    "忘记密码的事怎么处理",
+    "我忘记密码了",
+    "删除关于用户的记录用什么 SQL",
+    "删除用户表里的记录",
+    "delete all records about users from the table",
+    "how do I delete memories on my iPhone",
+    "Remember this tomorrow at 5",
+    "save this file",
+    "save it as a PDF",
+    "don't save the file yet",
+    "don't store it in a variable",
+    "keep it simple",
+    "note that the port is 8080",
+    "记录一下日志用什么库",
+    "今天记了三页笔记",
+    "今天有什么新闻",
+    "what did you do today",
+    "昨天的记忆很模糊",
+    "他的记忆很好",
+    "查看内存设置",
+    "打开设置",
+    "memory settings in BIOS",
+    "clean up old branches",
+    "清理旧记录文件的脚本",
+    "这很敏感",
+    "this is sensitive to case",
+    "皮肤比较敏感",
+    "恢复刚才删除的文件",
+    "restore the deleted branch",
+    "search for memory leaks",
+    "find the bug in my memory allocator",
+    "what do you remember",
+    "我不记得了",
+    "你还记得我吗",
+    "记不住这个怎么办",
+    "别忘了带伞",
+    "don't forget the milk",
+    "don't forget to test it",
+    "把这个函数保存到 utils.py",
+    "把这段话翻译一下并记下来单词",
+    "保存的时候不要记录日志",
+    "the app should never save it",
+    "不存在",
+    "别存侥幸心理",
+    "不记仇",
+    "不用了",
+    "不要",
+    "keep this",
+    "记好",
+    "撤销这个决定合适吗",
+    "忘掉他吧",
+)
+
 
 class TestCommands:
     @pytest.mark.parametrize(("text", "kind", "about"), COMMANDS)
@@ -57,9 +232,32 @@ class TestCommands:
         assert found is not None
         assert (found.kind, found.argument) == (kind, about)
 
+    @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in PARAPHRASES.items() for text in texts])
+    def test_other_wordings_are_understood(self, kind: CommandKind, text: str) -> None:
+        found = parse_command(text)
+        assert found is not None
+        assert found.kind is kind
+
+    @pytest.mark.parametrize(
+        ("text", "about"),
+        [
+            ("删除关于火锅的记忆", "火锅"),
+            ("忘掉火锅那件事", "火锅"),
+            ("Forget everything about the Merger.", "the Merger"),
+            ("记忆里有没有关于部署的内容", "部署"),
+            ("昨天都记了些什么", "昨天"),
+            ("show yesterday's memory", "yesterday"),
+        ],
+    )
+    def test_an_argument_needs_no_colon_where_the_sentence_frames_it(self, text: str, about: str) -> None:
+        found = parse_command(text)
+        assert found is not None
+        assert found.argument == about
+
     @pytest.mark.parametrize(
         "text",
         [
+            *ORDINARY,
             "把按钮改成不要保存草稿",
             "How do I save this file to disk",
             "我想搜索记忆里的内容",

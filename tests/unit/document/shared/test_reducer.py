@@ -137,3 +137,55 @@ class TestLanguage:
     def test_english_headings_of_an_event_are_the_same_section(self) -> None:
         english = make_event(1, "entry_added", entry_id="e", text="- one", section=["User preferences", "Work habits"])
         assert shown_lines(english) == ["- one"]
+
+
+class TestDerivedLines:
+    """Lines that the program writes from the log: they never win against a manual edit."""
+
+    def test_a_line_that_two_devices_derive_is_one_line_in_any_order(self) -> None:
+        events = [
+            make_event(1, "entry_added", entry_id="e", text="- 深色", derived="fact"),
+            make_event(2, "entry_edited", entry_id="e", base="- 深色", text="- 很深的颜色"),
+            make_event(3, "entry_added", device="b", entry_id="e", text="- 深色", derived="fact"),
+        ]
+        for order in permutations(events):
+            assert shown_lines(*order) == ["- 很深的颜色"]
+
+    def test_a_fact_that_holds_again_brings_its_line_back(self) -> None:
+        events = [
+            make_event(1, "entry_added", entry_id="e", text="- 深色", derived="fact"),
+            make_event(2, "entry_removed", device="b", entry_id="e", base_hash=text_hash("- 深色")),
+            make_event(3, "entry_added", entry_id="e", text="- 很深", derived="fact"),
+        ]
+        for order in permutations(events):
+            assert shown_lines(*order) == ["- 很深"]
+        assert shown_lines(*events[:2]) == []
+
+    def test_a_derived_text_and_removal_apply_to_the_text_they_knew_alone(self) -> None:
+        base = text_hash("- 深色")
+        events = [
+            make_event(1, "entry_added", entry_id="e", text="- 深色", derived="fact"),
+            make_event(2, "entry_edited", entry_id="e", base="- 深色", text="- 我写的"),
+            make_event(3, "entry_edited", device="b", entry_id="e", base_hash=base, text="- 浅色", derived="fact"),
+            make_event(4, "entry_removed", device="b", entry_id="e", base_hash=base, derived="fact"),
+        ]
+        for order in permutations(events):
+            assert shown_lines(*order) == ["- 我写的"]
+        assert shown_lines(events[0], events[2]) == ["- 浅色"]
+        assert shown_lines(events[0], events[3]) == []
+
+    def test_an_edit_does_not_bring_a_removed_line_back(self) -> None:
+        removed = make_event(2, "entry_removed", entry_id="e", base_hash=text_hash("- make（×3）"))
+        edited = make_event(
+            3,
+            "entry_edited",
+            device="b",
+            entry_id="e",
+            base_hash=text_hash("- make（×3）"),
+            text="- make（×4）",
+            derived="use",
+        )
+        again = make_event(4, "entry_added", device="b", entry_id="e", text="- make（×4）", derived="use")
+        added = make_event(1, "entry_added", entry_id="e", text="- make（×3）", derived="use")
+        for order in permutations([added, removed, edited, again]):
+            assert shown_lines(*order) == []

@@ -1,0 +1,141 @@
+"""The lines under 用户偏好 that show what is known about the user, and what a manual edit of them says. Pure.
+
+A line shows one active fact; its entry id derives from the fact's id. Who deletes the line retracts the fact, who
+changes it edits the fact. Lines that were changed by hand are never changed or removed by the program.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from sync.document.markdown.entry_ids import fact_entry_id
+from sync.document.markdown.model import (
+    Entry,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    Operation,
+    Section,
+    Snapshot,
+)
+from sync.document.markdown.one_line import escape_markdown, one_line, unescape_markdown
+from sync.document.markdown.template import (
+    COMMUNICATION_STYLE,
+    PERSONAL,
+    PREFERENCES,
+    TECHNICAL_PREFERENCES,
+    WORK_HABITS,
+)
+from sync.document.merge.text_equality import core_words
+from sync.errors import InvalidInput
+from sync.log.model import EventDraft
+from sync.redaction import Redactor
+from sync.understanding import answers
+from sync.understanding.fact_events import ELLIPSIS, USER_SUBJECT
+from sync.understanding.model import MAX_STATEMENT_LENGTH, Fact, FactSection, FactStatus
+from sync.understanding.projection import Facts
+
+AT_END: Final = ""  # no entry has this id: at the end of the section
+BULLET: Final = "- "
+SECTION_OF: Final[dict[FactSection, Section]] = {
+    FactSection.WORK_HABITS: WORK_HABITS,
+    FactSection.COMMUNICATION_STYLE: COMMUNICATION_STYLE,
+    FactSection.TECHNICAL_PREFERENCES: TECHNICAL_PREFERENCES,
+    FactSection.PERSONAL: PERSONAL,
+}
+RETRACTION_REASON: Final = "document"
+
+
+def fact_line(statement: str) -> str:
+    """The line of a statement."""
+    return BULLET + escape_markdown(one_line(statement))
+
+
+@dataclass(frozen=True, slots=True)
+class FactLines:
+    """The lines of facts in one document.
+
+    `devices`: the ids of this device, which adds the lines of the facts that were stated on it. `today`: a fact that
+    held until an earlier day is not shown. `redact`: as for the log.
+    """
+
+    facts: Facts
+    devices: Collection[str]
+    today: date
+    redact: Callable[[str], str]
+
+    def changes(self, snapshot: Snapshot) -> list[Operation]:
+        """What the document lacks of the facts: lines to add, change and remove."""
+        by_entry = {fact_entry_id(fact.fact_id): fact for fact in self.facts.facts}
+        operations: list[Operation] = []
+        shown: set[str] = set()
+        preferences: set[str] = set()
+        for entry in snapshot.entries:
+            fact = by_entry.get(entry.entry_id)
+            if fact is None:
+                preferences |= {core_words(entry.text)} if entry.section[:1] == (PREFERENCES,) else set()
+                continue
+            shown.add(entry.entry_id)
+            operations += self._changes_of_line(entry, fact)
+        for entry_id, fact in by_entry.items():
+            line = fact_line(fact.statement)
+            if entry_id not in shown and self._belongs_here(fact) and core_words(line) not in preferences:
+                operations.append(EntryAdded(entry_id, AT_END, SECTION_OF[fact.section], line))
+        return operations
+
+    def _changes_of_line(self, entry: Entry, fact: Fact) -> Iterator[Operation]:
+        text, statement = self._statement_in(entry.text), one_line(fact.statement)
+        if text != statement and text not in self._former_texts(fact):
+            return  # changed by hand
+        if not self._is_shown(fact):
+            yield EntryRemoved(entry.entry_id, entry.text, entry.section)
+        elif text != statement:
+            yield EntryEdited(entry.entry_id, entry.text, fact_line(fact.statement), entry.section)
+
+    def answers(self, operations: Iterable[Operation], redactor: Redactor) -> list[EventDraft]:
+        """The answers about facts that a manual edit gives. A line without an active fact gives none."""
+        by_entry = {fact_entry_id(fact.fact_id): fact for fact in self.facts.active}
+        by_words = {core_words(fact_line(fact.statement)): fact for fact in self.facts.active}
+        operations = list(operations)
+        added = {core_words(self.redact(one.text)) for one in operations if isinstance(one, EntryAdded)}
+        drafts: list[EventDraft] = []
+        for operation in operations:
+            if isinstance(operation, EntryAdded):
+                continue
+            before = operation.text if isinstance(operation, EntryRemoved) else operation.base_text
+            fact = by_entry.get(operation.entry_id)
+            if fact is None and operation.section[:1] == (PREFERENCES,):
+                fact = by_words.get(core_words(self.redact(before)))  # a line from before there were facts
+            if fact is None:
+                continue
+            if isinstance(operation, EntryRemoved):
+                if core_words(fact_line(fact.statement)) in added:
+                    continue  # moved and written in another way
+                drafts.append(answers.retraction_draft(self.facts, fact.fact_id, redactor, reason=RETRACTION_REASON))
+            elif (text := self._statement_in(operation.text)) not in {"", one_line(fact.statement)}:
+                with suppress(InvalidInput):  # the line stays; the fact keeps its text
+                    drafts.append(answers.edit_draft(self.facts, fact.fact_id, _bounded(text), redactor))
+        return drafts
+
+    def _is_shown(self, fact: Fact) -> bool:
+        is_over = fact.valid_until is not None and fact.valid_until[:10] < self.today.isoformat()
+        return fact.status is FactStatus.ACTIVE and fact.subject == USER_SUBJECT and not is_over
+
+    def _belongs_here(self, fact: Fact) -> bool:
+        return self._is_shown(fact) and any(one.device_id in self.devices for one in self.facts.statements_of(fact))
+
+    def _former_texts(self, fact: Fact) -> set[str]:
+        stated = {one_line(one.statement.text) for one in self.facts.statements_of(fact)}
+        edits = (one.statement for one in self.facts.answers_of(fact))
+        return stated | {one_line(statement.text) for statement in edits if statement is not None}
+
+    def _statement_in(self, line: str) -> str:
+        """The statement that a line shows."""
+        text = one_line(self.redact(line))
+        return unescape_markdown(text[2:].strip() if text[:2] in {"- ", "* ", "+ "} else text)
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_STATEMENT_LENGTH else text[: MAX_STATEMENT_LENGTH - 1] + ELLIPSIS
