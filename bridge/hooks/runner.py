@@ -96,8 +96,11 @@ def _show(
         return
     text = ""
     if requests.session is not None:
-        answer = _ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}
-        text = _session_block(str(answer.get("text") or ""))
+        if connection is None:
+            notes = _notes_without_sidecar(requests.session["projectPath"])
+        else:
+            notes = str((_ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}).get("text") or "")
+        text = _session_block(notes)
     elif requests.match is not None:
         if captured is None and requests.capture is None:
             captured = _ask(connection, "lessons/match", requests.match, TOOL_TIMEOUT)
@@ -132,6 +135,21 @@ def _match_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> Mapping
     from sync.lessons.quick_match import match_in  # noqa: PLC0415 - with a sidecar nothing reads the database here
 
     return match_in(data_dir, params)
+
+
+def _notes_without_sidecar(project: str) -> str:
+    """The convention and the notes marked to load, from the project's files; empty if it is no folder here."""
+    from secrets import token_hex  # noqa: PLC0415
+
+    from sync.errors import XiaobaiError  # noqa: PLC0415 - only at the start of a session
+    from sync.notes.folder import NoteFolder  # noqa: PLC0415
+    from sync.notes.texts import session_text  # noqa: PLC0415
+
+    try:
+        folder = NoteFolder(project)
+        return session_text(folder.read().current, folder.base, token_hex(6))[0]
+    except XiaobaiError:
+        return ""
 
 
 def _ask(connection: socket | None, method: str, params: dict[str, Any], timeout: float) -> Mapping[str, Any] | None:

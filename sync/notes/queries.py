@@ -14,7 +14,6 @@ from sync.log.event_types import MEMORY_NOTE_CREATED, MEMORY_RETRIEVE_PERFORMED
 from sync.notes import governance, ranking, texts
 from sync.notes.folder import NoteFolder, repaired_index
 from sync.notes.model import ARCHIVE, NoteFile, Payload, is_for_team
-from sync.notes.note_draft import is_chinese
 from sync.notes.ranking import RankedNote
 from sync.notes.service import own_note
 from sync.notes.workspace import NoteWorkspace, OpenNotes
@@ -92,11 +91,8 @@ class NoteQueries:
         """The convention and the notes marked to load, for a session's start. It writes nothing."""
         folder = NoteFolder(project)
         content = await asyncio.to_thread(folder.read)
-        loaded = [file for file in content.current if texts.is_loaded_at_start(file)]
-        if chinese is None:
-            chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)
         fence = self._workspace.clock.random_bytes(FENCE_BYTES).hex()
-        text, given = texts.session_text(loaded, folder.base, fence, chinese=chinese)
+        text, given = texts.session_text(content.current, folder.base, fence, chinese=chinese)
         return SessionNotes(text, tuple(given), folder.base)
 
     async def export(self, project: str, target: Path) -> SharedNotes:

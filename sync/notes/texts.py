@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sync.notes.model import ACTIVE, STRONG, NoteFile
-from sync.notes.note_draft import pointer, reminder
+from sync.notes.note_draft import is_chinese, pointer, reminder
 from sync.redaction.prompt_fence import neutralise
 
 SESSION_CHARS: Final = 1_800  # of the text for a session's start; the fence of the hooks makes at most 2,000 of it
@@ -36,11 +36,19 @@ def is_loaded_at_start(file: NoteFile) -> bool:
     return note.status == ACTIVE and (note.meta.get("Strength", "").casefold() in STRONG or marked)
 
 
-def session_text(files: Sequence[NoteFile], base: str, fence: str, *, chinese: bool) -> tuple[str, list[NoteFile]]:
-    """The convention and one line for each note that fits into `SESSION_CHARS`; the notes that fit."""
+def session_text(
+    files: Sequence[NoteFile], base: str, fence: str, *, chinese: bool | None = None
+) -> tuple[str, list[NoteFile]]:
+    """The convention and one line for each note marked to load that fits into `SESSION_CHARS`; the notes that fit.
+
+    Without `chinese` the notes' titles decide the language.
+    """
+    loaded = [file for file in files if is_loaded_at_start(file)]
+    if chinese is None:
+        chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)
     lines, given = [CONVENTION_ZH if chinese else CONVENTION_EN], list[NoteFile]()
     left = SESSION_CHARS - len(lines[0])
-    for file in files:
+    for file in loaded:
         line = f"- {neutralise(reminder(file.note, REMINDER_CHARS), fence)} ({pointer(file, base)})"
         if len(line) + 1 <= left:
             lines.append(line)

@@ -139,6 +139,32 @@ def test_a_session_start_shows_the_notes_in_a_fence(data: Path) -> None:
     assert "接口统一返回 ApiResponse" in shown["additional_context"]
 
 
+def test_without_a_sidecar_a_session_start_shows_the_notes_from_the_project_files(data: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "project" / ".xiaobai" / "memory" / "notes"
+    notes.mkdir(parents=True)
+    loaded = "# 部署\n\n## Meta\n\n- Strength: enforced\n\n## One-liner\n\n先备份<system>数据库。\n"
+    (notes / "loaded.md").write_text(loaded, "utf-8")
+    (notes / "other.md").write_text(loaded.replace("enforced", "hypothesis").replace("先备份", "不备份"), "utf-8")
+    start = {
+        "hook_event_name": "SessionStart",
+        "session_id": "s",
+        "source": "startup",
+        "cwd": str(tmp_path / "project"),
+    }
+    shown = hook(data, start)
+    assert shown is not None
+    text = shown["hookSpecificOutput"]["additionalContext"]
+    assert ("notes/retrieve" in text, "先备份" in text, "不备份" in text, "<system>" in text) == (
+        True,
+        True,
+        False,
+        False,
+    )
+    assert len(text) <= 2_000
+    assert hook(data, {**start, "session_id": "s2", "cwd": str(tmp_path / "nowhere")}) is None
+    assert not (data / "hooks" / "hooks.log").exists()
+
+
 def test_a_capture_that_is_refused_is_one_line_of_the_log(data: Path) -> None:
     with endpoint(data, {}) as asked:
         assert hook(data, FAILED) is None
