@@ -1,7 +1,9 @@
-"""The cloud part of `sync/status`."""
+"""The state of the cloud, and what a round of `sync/now` did."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from sync.cloud.replication.freshness import ChannelState
 from sync.errors import XiaobaiError
@@ -26,3 +28,15 @@ class CloudStatus:
     last_error: XiaobaiError | None
     cursor: RemoteCursor
     realtime: ChannelState = "off"
+
+
+class RoundJson(msgspec.Struct, frozen=True, rename="camel"):
+    """What one round did, in events."""
+
+    pushed: int
+    pulled: int
+    quarantined: int
+
+    def plus(self, other: "RoundJson") -> "RoundJson":
+        """The sum of both."""
+        return RoundJson(self.pushed + other.pushed, self.pulled + other.pulled, self.quarantined + other.quarantined)

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from sync.document.markdown.model import EntryAdded, EntryEdited, EntryRemoved
+from sync.document.read.results import VersionJson
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Iterable
 
     from sync.document.read.device_digest import DeviceDigest
     from sync.document.read.results import LoadResult, UpdateResult
-    from sync.document.store import HistoryRow
     from sync.document.versions.writer import EditResult
 
 
@@ -32,6 +32,7 @@ class OmissionJson(TypedDict):
     count: int
 
 
+# apart from LoadResult, whose devices hold dates and origins as values of their own
 class LoadJson(TypedDict):
     content: str
     document: str
@@ -46,6 +47,7 @@ class LoadJson(TypedDict):
     omitted: list[OmissionJson]
 
 
+# apart from UpdateResult, whose `reason` is None if this one has no such field
 class UpdateJson(TypedDict):
     eventId: str | None
     recorded: bool
@@ -68,16 +70,6 @@ class OperationJson(TypedDict):
 class EditedJson(TypedDict):
     operations: list[OperationJson]
     sha256: str
-
-
-class VersionJson(TypedDict):
-    """`cause`: hand, log, merged, app_cache, cloud, saved, restored. `label` is the footer's 最后更新."""
-
-    sha256: str
-    label: str | None
-    cause: str
-    createdAt: str
-    entries: int
 
 
 class HistoryJson(TypedDict):
@@ -120,18 +112,8 @@ def edit_to_json(value: "EditResult") -> EditedJson:
     return {"operations": operations, "sha256": value.sha256}
 
 
-def history_to_json(versions: "Iterable[HistoryRow]") -> HistoryJson:
-    found: list[VersionJson] = [
-        {
-            "sha256": version.sha256,
-            "label": version.label,
-            "cause": version.cause,
-            "createdAt": version.created_at,
-            "entries": version.entries,
-        }
-        for version in versions
-    ]
-    return {"versions": found}
+def history_to_json(versions: "Iterable[VersionJson]") -> HistoryJson:
+    return {"versions": list(versions)}
 
 
 def device_digest_to_json(value: "DeviceDigest") -> DeviceJson:

@@ -4,7 +4,6 @@ from typing import Any, TypedDict
 
 from sync.clock import from_unix_ms, timestamp
 from sync.jsonl.importer import FileImportResult
-from sync.jsonl.projection import JsonlRebuildResult
 from sync.log.sessions.model import Session, to_json
 from sync.log.sessions.tracker import SessionUpsertResult
 
@@ -15,16 +14,6 @@ class EventFilesJson(TypedDict):
     root: str
     position: int
     head: int
-
-
-class RebuiltJson(TypedDict):
-    """`written`: files that were not what the log says; `removed`: those that it does not know."""
-
-    root: str
-    events: int
-    files: int
-    written: int
-    removed: int
 
 
 class RefusedLineJson(TypedDict):
@@ -65,16 +54,6 @@ class SessionsJson(TypedDict):
 
 def event_files_to_json(root: str, position: int, head: int) -> EventFilesJson:
     return {"root": root, "position": position, "head": head}
-
-
-def rebuild_to_json(value: JsonlRebuildResult) -> RebuiltJson:
-    return {
-        "root": str(value.root),
-        "events": value.events,
-        "files": value.files,
-        "written": value.written,
-        "removed": value.removed,
-    }
 
 
 def file_imports_to_json(values: list[FileImportResult]) -> ImportedJson:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from sync.log.envelope import to_json
 from sync.log.event_types import MESSAGE
+from sync.log.integrity.store import ProblemJson
 from sync.log.payload_schemas import is_known_type
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Iterable, Sequence
 
     from sync.erasure_service import RequestedErasure
-    from sync.log.integrity.store import Problem
     from sync.log.model import AppendResult, EventPage, RefusedEvent
 
 
@@ -73,12 +73,6 @@ class WatermarkJson(TypedDict):
     eventId: str | None
 
 
-class ProblemJson(TypedDict):
-    what: str
-    count: int
-    examples: list[str]
-
-
 class VerifyJson(TypedDict):
     ok: bool
     events: int
@@ -124,9 +118,6 @@ def quarantine_to_json(values: "Iterable[RefusedEvent]", released: "Sequence[str
     return {"events": events, "released": list(released)}
 
 
-def verification_to_json(problems: "Sequence[Problem]", newest: int) -> VerifyJson:
+def verification_to_json(problems: "Sequence[ProblemJson]", newest: int) -> VerifyJson:
     """`events`: the position of the newest one. A salvaged log has holes where rows were lost."""
-    found: list[ProblemJson] = [
-        {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
-    ]
-    return {"ok": not found, "events": newest, "problems": found}
+    return {"ok": not problems, "events": newest, "problems": list(problems)}

@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from sync.startup.doctor import HealthCheck
 
 
+# apart from HealthCheck, whose `hint` has a default: then the published schema would say that it is optional
 class CheckJson(TypedDict):
     """One thing looked at. `ok` is null if there is nothing to judge; `hint` says what to do."""
 

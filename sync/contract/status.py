@@ -8,7 +8,6 @@ from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.cloud.contact import Contact
     from sync.cloud.replication.pull_progress import PullProgress
-    from sync.cloud.replication.sync_round import RoundResult
     from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
 
@@ -86,12 +85,6 @@ class StatusJson(TypedDict):
     version: str
 
 
-class RoundJson(TypedDict):
-    pushed: int
-    pulled: int
-    quarantined: int
-
-
 class ProgressValueJson(TypedDict):
     """`done` of `total` events; both restart at 0 if the server was restored from a backup."""
 
@@ -158,10 +151,6 @@ def cloud_status_to_json(value: "CloudStatus") -> CloudJson:
 
 def error_to_json(value: "XiaobaiError") -> FailureJson:
     return {"kind": value.kind, "message": value.message, "hint": value.hint, "retryable": value.retryable}
-
-
-def sync_round_to_json(value: "RoundResult") -> RoundJson:
-    return {"pushed": value.pushed, "pulled": value.pulled, "quarantined": value.quarantined}
 
 
 def pull_progress_to_json(value: "PullProgress") -> ProgressJson:

@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import RowMapping, bindparam, delete, func, insert, select, text, update
@@ -12,6 +12,7 @@ from sync.clock import Clock, timestamp
 from sync.db.engine import Transaction
 from sync.db.schema import accounts, captured, events, written
 from sync.document.markdown.model import Snapshot, Version
+from sync.document.read.results import VersionJson
 from sync.document.version_delta import VersionDelta, base_digest, decode_whole, encode_whole, same_encoding
 from sync.log.envelope import event_of_row
 from sync.log.event_types import EXCHANGE_RECORDED
@@ -145,20 +146,6 @@ def hashes_with_prefix(connection: Transaction, surface: str, prefix: str) -> li
     return list(connection.execute(hashes).scalars())
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRow:
-    """One line of the history.
-
-    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded, facts.
-    """
-
-    sha256: str
-    label: str | None
-    cause: str
-    created_at: str
-    entries: int
-
-
 def containing(connection: Transaction, entry_ids: Collection[str]) -> list[Version]:
     """The versions that have these entries, of every surface: for each entry the newest."""
     versions: list[Version] = []
@@ -245,7 +232,7 @@ def delete_unredacted(connection: Transaction, position: int) -> None:
     connection.execute(_DELETE_UNREDACTED, {"position": position})
 
 
-def history(connection: Transaction, surface: str, limit: int) -> list[HistoryRow]:
+def history(connection: Transaction, surface: str, limit: int) -> list[VersionJson]:
     """The newest versions, newest first."""
     columns = (
         written.c.sha256,
@@ -255,7 +242,7 @@ def history(connection: Transaction, surface: str, limit: int) -> list[HistoryRo
         func.coalesce(written.c.entries, func.json_array_length(written.c.entry_ids)),
     )
     newest_first = select(*columns).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(limit)
-    return [HistoryRow(*row) for row in connection.execute(newest_first)]
+    return [VersionJson(*row) for row in connection.execute(newest_first)]
 
 
 def export_page(connection: Transaction, *, after: int, limit: int) -> list[dict[str, Any]]:

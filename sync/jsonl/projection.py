@@ -10,10 +10,11 @@ import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
+
+import msgspec
 
 from sync.db.engine import Transaction
 from sync.jsonl import store
@@ -38,11 +39,10 @@ WRITE_TIMEOUT: Final = 2.0  # seconds that a cancelled caller waits for a file
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonlRebuildResult:
+class RebuiltJson(msgspec.Struct, frozen=True, rename="camel"):
     """`written`: files that differed from the log; `removed`: files that the log does not know."""
 
-    root: Path
+    root: str
     events: int
     files: int
     written: int
@@ -96,7 +96,7 @@ class JsonlProjection:
             await self._rebuild_erased(erased_ids, page.next_offset)
         await self._metadata.update(page.events, erased_ids)
 
-    async def rebuild(self, head: int, on_progress: OnProgress | None) -> JsonlRebuildResult:
+    async def rebuild(self, head: int, on_progress: OnProgress | None) -> RebuiltJson:
         """Make every file what the log says up to `head`, and remove the files that it does not know."""
         await self._load_retractions(head)
         self._tails.clear()
@@ -109,7 +109,7 @@ class JsonlProjection:
             if file.path not in known_paths:
                 removed += await asyncio.to_thread(file.remove)
         removed += await self._metadata.rebuild()
-        return JsonlRebuildResult(self.root, head, len(keys), written, removed)
+        return RebuiltJson(str(self.root), head, len(keys), written, removed)
 
     # --- appending --------------------------------------------------------------------------------------------
 

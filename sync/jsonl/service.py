@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sync.errors import StorageError
 from sync.jsonl.importer import EventFileImporter
-from sync.jsonl.projection import JsonlProjection, JsonlRebuildResult
+from sync.jsonl.projection import JsonlProjection, RebuiltJson
 from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import SessionTracker
 from sync.runtime.supervision import supervise
@@ -20,7 +20,7 @@ class EventFilesService:
     """One profile's event files. `legacy_folders` may hold files of an earlier installation."""
 
     projection: JsonlProjection
-    runner: ExternalProjectionRunner[JsonlRebuildResult]
+    runner: ExternalProjectionRunner[RebuiltJson]
     sessions: SessionTracker
     importer: EventFileImporter
     legacy_folders: Sequence[Path]

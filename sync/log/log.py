@@ -13,7 +13,7 @@ from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
 from sync.log import outbox_store, store
 from sync.log.integrity import store as integrity_store
-from sync.log.integrity.store import Problem
+from sync.log.integrity.store import ProblemJson
 from sync.log.local_state import REDACTION_RULES
 from sync.log.model import CLOUD, AppendResult, Event, EventDraft, EventPage, Query, RefusedEvent
 from sync.log.projections.registry import PROJECTIONS
@@ -127,7 +127,7 @@ class EventLog:
 
         return await self.database.write(set_offset)
 
-    async def find_problems(self) -> list[Problem]:
+    async def find_problems(self) -> list[ProblemJson]:
         """Return the problems of the log; none if it is sound."""
         return await self.database.read(lambda connection: list(integrity_store.find_problems(connection)))
 

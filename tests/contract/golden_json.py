@@ -16,8 +16,7 @@ from sync.archive.model import ArchiveImportResult, ExportedJson
 from sync.cloud.auth_port import AccountJson
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.pull_progress import PullProgress
-from sync.cloud.replication.sync_round import RoundResult
-from sync.cloud.status import CloudState, CloudStatus
+from sync.cloud.status import CloudState, CloudStatus, RoundJson
 from sync.contract import archive, daily, forgetting, redaction, retention
 from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
 from sync.contract.events import (
@@ -36,7 +35,6 @@ from sync.contract.status import (
     error_to_json,
     pull_progress_to_json,
     status_to_json,
-    sync_round_to_json,
 )
 from sync.daily.commands.command_handler import CommandReply
 from sync.daily.config import DailyConfig
@@ -50,13 +48,12 @@ from sync.daily.service import Review
 from sync.document.markdown.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.document.read.device_digest import DeviceDigest, DigestLine
 from sync.document.read.prompt import Omission
-from sync.document.read.results import LoadResult, UpdateResult
-from sync.document.store import HistoryRow
+from sync.document.read.results import LoadResult, UpdateResult, VersionJson
 from sync.document.versions.rescan import RescanResult
 from sync.document.versions.writer import EditResult
 from sync.erasure_service import RequestedErasure
 from sync.errors import LoginRequired, RateLimited
-from sync.log.integrity.store import Problem
+from sync.log.integrity.store import ProblemJson
 from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules
@@ -134,7 +131,7 @@ def samples() -> dict[str, list[Any]]:
             )
         ],
         "history_to_json": [
-            history_to_json([HistoryRow(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])
+            history_to_json([VersionJson(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])
         ],
         "load_to_json": [load_to_json(_loaded())],
         "pull_progress_to_json": [pull_progress_to_json(PullProgress(1, "report", 2_000, 5_000))],
@@ -145,14 +142,14 @@ def samples() -> dict[str, list[Any]]:
         "append_results_to_json": [
             append_results_to_json([AppendResult(_EVENTS[0], False), AppendResult(_EVENTS[1], True)])
         ],
-        "sync_round_to_json": [sync_round_to_json(RoundResult(3, 2, 1))],
+        "sync_round_to_json": [RoundJson(3, 2, 1)],
         "status_to_json": [status_to_json(_status())],
         "update_to_json": [
             update_to_json(UpdateResult("evt_1", True, None, 2)),
             update_to_json(UpdateResult(None, False, "nothing_said", 0)),
         ],
         "verification_to_json": [
-            verification_to_json([Problem("a row points nowhere", 2, ("1", "2"))], 9),
+            verification_to_json([ProblemJson("a row points nowhere", 2, ("1", "2"))], 9),
             verification_to_json([], 9),
         ],
     }

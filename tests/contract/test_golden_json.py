@@ -10,6 +10,7 @@ import pytest
 from sync.accounts.devices import DevicesJson
 from sync.archive.model import ExportedJson
 from sync.cloud.auth_port import AccountJson
+from sync.cloud.status import RoundJson
 from sync.contract import archive, daily, document, events, forgetting, health, notes, redaction, retention, status
 from tests.contract.golden_json import FILE, as_text, samples
 
@@ -17,6 +18,7 @@ RESULTS: Final = {  # results of the product that are their own wire type
     "account_to_json": AccountJson,
     "devices_to_json": DevicesJson,
     "archive.export_to_json": ExportedJson,
+    "sync_round_to_json": RoundJson,
 }
 PLAIN: Final = (document, events, health, status)
 

@@ -7,8 +7,9 @@ import msgspec
 
 from bridge.api.method_table import Params
 from sync.app import App
+from sync.cloud.status import RoundJson
 from sync.contract.events import QuarantineJson, quarantine_to_json
-from sync.contract.status import RoundJson, StatusJson, status_to_json, sync_round_to_json
+from sync.contract.status import StatusJson, status_to_json
 from sync.errors import CloudNotConfigured, CloudUnavailable
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -34,7 +35,7 @@ async def sync_now(app: App, params: Now) -> RoundJson:
         raise CloudNotConfigured("no Supabase project is set")
     try:
         async with asyncio.timeout(params.timeout_ms / 1000):
-            return sync_round_to_json(await app.replicator.sync_now())
+            return await app.replicator.sync_now()
     except TimeoutError as error:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 

@@ -9,9 +9,9 @@ from bridge.api.method_table import Context, Params
 from bridge.api.path_params import absolute_path
 from sync.app import App
 from sync.contract import event_files
-from sync.contract.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
+from sync.contract.event_files import EventFilesJson, ImportedJson, SessionMetaJson, SessionsJson
 from sync.errors import AlreadyRunning
-from sync.jsonl.projection import read_exported_position
+from sync.jsonl.projection import RebuiltJson, read_exported_position
 
 IMPORT_TOKEN: Final = "events-import"  # noqa: S105 - the token of `$/progress`, in bytes
 REBUILD_TOKEN: Final = "events-rebuild"  # noqa: S105 - likewise, in events
@@ -52,7 +52,7 @@ async def rebuild_files(context: Context[AppProvider]) -> RebuiltJson:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
 
     report = context.progress_reporter(REBUILD_TOKEN, "events")
-    return event_files.rebuild_to_json(await app.event_files.runner.rebuild(report))
+    return await app.event_files.runner.rebuild(report)
 
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:

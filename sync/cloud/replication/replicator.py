@@ -14,8 +14,8 @@ from sync.clock import Clock
 from sync.cloud import replication_store
 from sync.cloud.replication.freshness import ChannelFreshness
 from sync.cloud.replication.pull_progress import PullProgressTracker
-from sync.cloud.replication.sync_round import RoundResult, SyncRunner
-from sync.cloud.status import CloudState, CloudStatus
+from sync.cloud.replication.sync_round import SyncRunner
+from sync.cloud.status import CloudState, CloudStatus, RoundJson
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -57,7 +57,7 @@ class Replicator:
         self._poll_seconds = options.poll_seconds
         self._wake = ChangeCounter()
         self._is_waiting = False  # `run` is between two rounds of its own
-        self._round: asyncio.Task[RoundResult] | None = None
+        self._round: asyncio.Task[RoundJson] | None = None
         self._failures = 0  # rounds in a row without an answer
         self._not_before = 0.0  # monotonic seconds; `sync_unless_backing_off` rests until then
         self._unreachable_since = 0.0  # monotonic seconds; when the failures in a row began
@@ -83,7 +83,7 @@ class Replicator:
         cursor = await self._log.database.read(replication_store.read_cursor)
         return CloudStatus(self._state, cursor.synced_at, self._error, cursor, self.freshness.state)
 
-    async def sync_now(self) -> RoundResult:
+    async def sync_now(self) -> RoundJson:
         """Join the running round, or start one. Raises a CloudError; unsent events stay pending.
 
         Cancelling the caller does not cancel the round: others may have joined it.
@@ -94,7 +94,7 @@ class Replicator:
         assert self._round is not None
         return await asyncio.shield(self._round)
 
-    async def sync_unless_backing_off(self) -> RoundResult:
+    async def sync_unless_backing_off(self) -> RoundJson:
         """`sync_now` for frequent callers: after several failures in a row, raise at once for a while.
 
         It also raises at once if this device was revoked. An app that loads with every message causes no storm.
@@ -197,7 +197,7 @@ class Replicator:
     def _random_fraction(self) -> float:
         return self._clock.random_bytes(1)[0] / 255
 
-    async def _run_round(self) -> RoundResult:
+    async def _run_round(self) -> RoundJson:
         began = self.freshness.begin_round()
         try:
             done = await self._runner.run_round()

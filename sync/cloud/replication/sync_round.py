@@ -7,7 +7,7 @@ keep their ids and get new numbers.
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
@@ -23,6 +23,7 @@ from sync.cloud.port import QUOTA_CODE, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.document_upload import DocumentSource, DocumentUpload, is_displaced
 from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.cloud.replication.pull_progress import PullProgressTracker
+from sync.cloud.status import RoundJson
 from sync.cloud.sync_decisions import PageVerdict, check_page, count_by_code, next_batch, split_batch
 from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, LoginRequired, Rejected
 from sync.log.log import EventLog
@@ -39,19 +40,6 @@ MAX_RESETS: Final = 2
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """What one round did."""
-
-    pushed: int = 0
-    pulled: int = 0
-    quarantined: int = 0
-
-    def plus(self, other: "RoundResult") -> "RoundResult":
-        """The sum of both."""
-        return RoundResult(self.pushed + other.pushed, self.pulled + other.pulled, self.quarantined + other.quarantined)
 
 
 class SyncRunner:
@@ -94,7 +82,7 @@ class SyncRunner:
         """Register again in the next round: an administrator may have removed the device."""
         self._registration.reset()
 
-    async def run_round(self) -> RoundResult:
+    async def run_round(self) -> RoundJson:
         """Run one round. Raises a CloudError or StorageError; what it has committed by then stays."""
         try:
             done = await self._run_until_caught_up()
@@ -106,10 +94,10 @@ class SyncRunner:
         finally:
             self.pull_progress.end()
 
-    async def _run_until_caught_up(self) -> RoundResult:
+    async def _run_until_caught_up(self) -> RoundJson:
         await _release_quota_limited(self._log, self._clock)
         self._log.database.check_writable()  # or a refreshed token or an acknowledgement would be lost
-        done = RoundResult()
+        done = RoundJson(pushed=0, pulled=0, quarantined=0)
         resets = forks = 0
         only_device: str | None = None  # send the events of this device id; None: of any former id too
         positions = set[tuple[str | int | None, ...]]()
@@ -159,14 +147,14 @@ class SyncRunner:
 
     async def _exchange_once(
         self, session: AuthSession, device_id: str, events: tuple[Event, ...], cursor: RemoteCursor
-    ) -> tuple[SyncAnswer, PageVerdict, RoundResult]:
+    ) -> tuple[SyncAnswer, PageVerdict, RoundJson]:
         """Make one request and apply its answer."""
         own = device_id == self._log.device_id
         await self._registration.ensure_registered(session, device_id, own=own, is_new=cursor.epoch is None)
         answer, refused = await self._push(session, device_id, events, cursor)
         verdict = check_page(cursor, answer)
         new = await self._apply_answer(answer, verdict)
-        return answer, verdict, RoundResult(len(answer.acked), new, refused)
+        return answer, verdict, RoundJson(len(answer.acked), new, refused)
 
     async def _report_quarantine(self) -> None:
         """Report the quarantine to the administrators if it has changed."""

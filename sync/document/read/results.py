@@ -1,8 +1,10 @@
-"""The results of `load` and `update`."""
+"""The results of `load`, `update` and `history`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from sync.document.markdown.language import ZH, Language, LanguageChoice
 from sync.document.markdown.model import Snapshot
@@ -72,3 +74,16 @@ class UpdateResult:
     recorded: bool
     reason: str | None
     pending: int
+
+
+class VersionJson(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of the history. `label` is the footer's 最后更新.
+
+    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded.
+    """
+
+    sha256: str
+    label: str | None
+    cause: str
+    created_at: str
+    entries: int

@@ -16,6 +16,7 @@ from sync.document.erasure import erasure
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.template import language_of
 from sync.document.merge.three_way import plan_merge
+from sync.document.read.results import VersionJson
 from sync.document.versions.compaction import compact_old_days
 from sync.document.versions.erasure_step import apply_next_erasure
 from sync.document.versions.ingest_edit import ingest_edit
@@ -111,7 +112,7 @@ class FileHistory:
             self.served.add(view.snapshot, view.version)
         return view
 
-    async def history(self, limit: int) -> list[store.HistoryRow]:
+    async def history(self, limit: int) -> list[VersionJson]:
         """The newest versions, newest first."""
         return await self._log.database.read(store.history, store.FILE, limit)
 

@@ -1,9 +1,9 @@
 """SQL of `events verify`: what must be true of a log at rest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from sqlalchemy import text
 
 from sync.db.engine import Transaction
@@ -40,8 +40,7 @@ _CHECKS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class ProblemJson(msgspec.Struct, frozen=True, rename="camel"):
     """A violated promise; `examples` are ids, never content."""
 
     what: str
@@ -49,16 +48,16 @@ class Problem:
     examples: tuple[str, ...]
 
 
-def find_problems(connection: Transaction) -> Iterator[Problem]:
+def find_problems(connection: Transaction) -> Iterator[ProblemJson]:
     """Yield every problem of the log."""
     for name, pragma in (("the database is damaged", "integrity_check"), ("a row points nowhere", "foreign_key_check")):
         rows = [str(row[0]) for row in connection.exec_driver_sql(f"pragma {pragma}").all()]
         if rows and rows != ["ok"]:
-            yield Problem(name, len(rows), tuple(rows[:MAX_EXAMPLES]))
+            yield ProblemJson(name, len(rows), tuple(rows[:MAX_EXAMPLES]))
     for what, question in _CHECKS.items():
         ids = list(connection.execute(question).scalars())
         if ids:
-            yield Problem(what, len(ids), tuple(ids[:MAX_EXAMPLES]))
+            yield ProblemJson(what, len(ids), tuple(ids[:MAX_EXAMPLES]))
 
 
 _UNLIKE_INDEX: Final = text(

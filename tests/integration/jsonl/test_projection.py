@@ -14,7 +14,7 @@ from filelock import FileLock
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl import event_file
 from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, encode_line, file_key_of, safe_file_name
-from sync.jsonl.projection import JsonlProjection, JsonlRebuildResult
+from sync.jsonl.projection import JsonlProjection, RebuiltJson
 from sync.log import store as log_store
 from sync.log.model import Query
 from sync.log.projections.external import ExternalProjectionRunner
@@ -98,7 +98,7 @@ async def from_the_log(device: Device) -> dict[str, bytes]:
     return dict(found)
 
 
-def runner_of(device: Device, root: Path) -> ExternalProjectionRunner[JsonlRebuildResult]:
+def runner_of(device: Device, root: Path) -> ExternalProjectionRunner[RebuiltJson]:
     return ExternalProjectionRunner(device.log, JsonlProjection(root, device.log), device.clock)
 
 

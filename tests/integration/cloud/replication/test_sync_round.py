@@ -13,8 +13,7 @@ import pytest
 
 from sync.cloud.port import STALE_DOCUMENT, SnapshotRow, SyncAnswer
 from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES
-from sync.cloud.replication.sync_round import RoundResult
-from sync.cloud.status import CloudState
+from sync.cloud.status import CloudState, RoundJson
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -68,7 +67,7 @@ async def test_what_was_recorded_is_pushed_in_order_and_acknowledged(device: Dev
 async def test_a_round_without_news_asks_once(device: Device) -> None:
     await device.replicator.sync_now()
     before = device.cloud.count("sync")
-    assert await device.replicator.sync_now() == RoundResult()
+    assert await device.replicator.sync_now() == RoundJson(0, 0, 0)
     assert device.cloud.count("sync") == before + 1
 
 
