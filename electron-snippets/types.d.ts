@@ -482,6 +482,10 @@ export interface LessonMatchJson {
   reason: string;
 }
 
+export interface LessonProposalJson {
+  record: Record<string, unknown> | null;
+}
+
 export interface LessonReviewJson {
   files: number;
   findings: Array<ReviewFindingJson>;
@@ -1355,10 +1359,16 @@ export interface Methods {
       kind: 'error' | 'pattern';
       /** default {} */ record?: Record<string, unknown>;
       path?: string | null;
+      /** default false */ recent?: boolean;
       project?: string | null;
       /** default "user" */ origin?: 'agent' | 'user';
     };
     result: LearnedJson;
+  };
+  /** The lesson that the newest failed call suggests; it records nothing. */
+  'lessons/propose': {
+    params: Record<string, never>;
+    result: LessonProposalJson;
   };
   /** Lessons by words, tag, language, framework or type, newest first. */
   'lessons/list': {

@@ -72,6 +72,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("daily/config", "memory.daily:config"),
         _row("daily/status", "memory.daily:status"),
         _row("lessons/learn", "memory.lessons:learn"),
+        _row("lessons/propose", "memory.lessons:propose_lesson"),
         _row("lessons/list", "memory.lessons:list_lessons"),
         _row("lessons/show", "memory.lessons:show"),
         _row("lessons/edit", "memory.lessons:edit"),

@@ -36,6 +36,12 @@ class LearnedJson(TypedDict):
     related: list[str]
 
 
+class LessonProposalJson(TypedDict):
+    """`record`: fields of the lesson; null if no call failed."""
+
+    record: dict[str, Any] | None
+
+
 class LessonsJson(TypedDict):
     lessons: list[LessonJson]
 

@@ -87,22 +87,43 @@ def mine(calls: Sequence[LessonCall], *, is_ended: bool = False) -> list[MinedCu
     return [mined for mined in found if mined is not None]
 
 
+def possible_cure(calls: Sequence[LessonCall], at: int) -> LessonCall | None:
+    """The action after the error `at` that may be its cure, whether or not the error is over."""
+    chosen = _chosen_action(calls, at)
+    return None if chosen is None else calls[chosen[0]]
+
+
 def _cure_after(calls: Sequence[LessonCall], at: int, *, is_ended: bool) -> MinedCure | None:
-    error = calls[at]
-    window = range(at + 1, min(len(calls), at + 1 + CURE_WINDOW))
-    failed = normalise_command(error.command)
-    reruns = [place for place in window if failed and normalise_command(calls[place].command) == failed]
-    actions = [place for place in window if calls[place].is_action and place not in reruns]
+    found = _chosen_action(calls, at)
+    if found is None:
+        return None
+    chosen, shares_term = found
+    is_quiet = len(calls) - chosen - 1 >= QUIET_CALLS
+    reruns = _reruns(calls, at)
+    succeeded = any(place > chosen and calls[place].error_key is None for place in reruns)
+    if not is_quiet and not (is_ended and succeeded):
+        return None
+    return MinedCure(calls[at], calls[chosen], shares_term)
+
+
+def _chosen_action(calls: Sequence[LessonCall], at: int) -> tuple[int, bool] | None:
+    """The place of the likeliest cure of an error, and whether it names a word of the error."""
+    error, reruns = calls[at], _reruns(calls, at)
+    actions = [place for place in _window(calls, at) if calls[place].is_action and place not in reruns]
     if not actions:
         return None
     sharing = [place for place in actions if _share_term(error, calls[place])]
     before_rerun = [place for place in actions if reruns and place < reruns[0]]
-    chosen = (sharing or before_rerun[-1:] or actions)[0]
-    is_quiet = len(calls) - chosen - 1 >= QUIET_CALLS
-    succeeded = any(place > chosen and calls[place].error_key is None for place in reruns)
-    if not is_quiet and not (is_ended and succeeded):
-        return None
-    return MinedCure(error, calls[chosen], bool(sharing))
+    return (sharing or before_rerun[-1:] or actions)[0], bool(sharing)
+
+
+def _reruns(calls: Sequence[LessonCall], at: int) -> list[int]:
+    failed = normalise_command(calls[at].command)
+    return [place for place in _window(calls, at) if failed and normalise_command(calls[place].command) == failed]
+
+
+def _window(calls: Sequence[LessonCall], at: int) -> range:
+    return range(at + 1, min(len(calls), at + 1 + CURE_WINDOW))
 
 
 def _share_term(error: LessonCall, action: LessonCall) -> bool:

@@ -148,6 +148,15 @@ def check_new(kind: str, content: Mapping[str, Any]) -> None:
         )
 
 
+def merge_fields(former: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with other fields; of a field that is an object the given parts are replaced."""
+    merged = dict(former)
+    for name, value in changes.items():
+        known = merged.get(name)
+        merged[name] = {**known, **value} if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
 def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str, Any]:
     """The record of a new lesson, in the seed's order; further fields of the caller come last, value for value."""
     given = {name: value for name, value in given.items() if value is not None and name not in {"id", "occurrences"}}
@@ -169,6 +178,7 @@ def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str,
         }
         extra = {name: value for name, value in error.items() if name not in record["error"]}
         record["error"] |= extra
+        given |= {name: {**record[name], **value} for name, value in given.items() if name in {"context", "solution"}}
         return {**record, **{name: value for name, value in given.items() if name != "error"}}
     record = {
         "id": "", "timestamp": timestamp, "type": "", "language": "", "framework": "", "name": "", "description": "",

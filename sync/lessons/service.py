@@ -19,6 +19,7 @@ from sync.lessons.model import (
     Lesson,
     check_new,
     identity_of,
+    merge_fields,
     new_record,
     text_field,
 )
@@ -30,7 +31,7 @@ from sync.redaction import Redactor
 
 R = TypeVar("R")
 DraftErasure = Callable[[Transaction, Sequence[str]], Sequence[EventDraft]]  # the requests to erase these events
-EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never changed by an edit
+NOT_EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never changed by an edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +144,9 @@ class LessonService:
             lesson = store.find_lesson(connection, lesson_id)
             if lesson is None:
                 raise _unknown(lesson_id)
-            content = dict(lesson.content)
-            for name, value in changes.items():
-                if name not in EDITABLE:
-                    former = content.get(name)
-                    if isinstance(former, Mapping) and isinstance(value, Mapping):
-                        value = {**former, **value}  # noqa: PLW2901 - the parts that are not given stay
-                    content[name] = value
+            content = merge_fields(
+                lesson.content, {name: value for name, value in changes.items() if name not in NOT_EDITABLE}
+            )
             check_new(lesson.kind, content)
             payload = {"kind": lesson.kind, "content": content, "source": "said"}
             return [self.drafts.draft(LESSON_EDITED, lesson_id, payload)], lambda: _present(connection, lesson_id)

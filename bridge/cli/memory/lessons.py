@@ -39,8 +39,9 @@ def learn_error(
     code_reference: Annotated[str | None, typer.Option()] = None,
     tag: Texts = None,
     project: Annotated[str | None, typer.Option(help="The project's folder.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Record the newest failed call as it is proposed.")] = False,
 ) -> None:
-    """Record an error and what solved it; a known error is counted."""
+    """Record an error and what solved it; a known one is counted. Without a message the newest failed call is taken."""
     given = _without_none(
         language=language,
         framework=framework,
@@ -49,7 +50,12 @@ def learn_error(
         solution=_without_none(description=solution, actions=action, code_reference=code_reference) or None,
         tags=tag,
     )
-    _learn("error", {**_record_argument(record), **given}, {"project": folder_option(project)})
+    is_recent = record is None and message is None
+    if is_recent and not given and not yes:
+        _call("lessons/propose", {}, _show_proposal, role="guest")
+        return
+    more = {"project": folder_option(project), "recent": True if is_recent else None}
+    _learn("error", {**_record_argument(record), **given}, more)
 
 
 @learn_app.command("pattern")
@@ -229,16 +235,20 @@ def review(
 @app.command("match")
 def match(
     call: Annotated[
-        str, typer.Argument(help='{"tool", "input", "output", "error", "project", "sessionId"}; - reads it.')
-    ],
+        str | None, typer.Argument(help='{"tool", "input", "output", "error", "project", "sessionId"}; - reads it.')
+    ] = None,
+    *,
+    error: Annotated[str | None, typer.Option(help="An error as it was printed, in place of a tool call.")] = None,
 ) -> None:
-    """The lesson for a tool call; prints nothing if none matches."""
+    """The lesson for a tool call or an error; prints nothing if none matches."""
+    if call is None and error is None:
+        raise InvalidInput("it is not said what failed", field="call", hint="Give a tool call as JSON, or --error.")
 
     def show_match(result: dict[str, Any]) -> None:
         if result["lesson"] is not None:
             typer.echo(result["lesson"]["text"])
 
-    _call("lessons/match", _record_argument(call), show_match)
+    _call("lessons/match", {**_record_argument(call), **_without_none(error=error)}, show_match)
 
 
 def _learn(kind: str, record: dict[str, Any], more: dict[str, Any]) -> None:
@@ -275,6 +285,18 @@ def _show_learned(result: dict[str, Any]) -> None:
     if not result["recorded"] and any(texts):
         typer.echo(f"- 解决方案：{'；'.join(str(text) for text in texts if text)}")
     typer.echo(f"- 相关记忆：{len(result['related'])} 条")
+
+
+def _show_proposal(result: dict[str, Any]) -> None:
+    record = result["record"]
+    if record is None:
+        typer.echo("没有记录到失败的命令；用 --message 给出错误，--solution 给出解决办法")
+        return
+    error = record["error"]
+    typer.echo(f"最近的错误：{': '.join(part for part in (error['type'], error['message']) if part)}")
+    typer.echo(f"- 命令：{record['context']['task'] or '-'}")
+    typer.echo(f"- 可能的解决：{'；'.join(record['solution']['actions']) or '-'}")
+    typer.echo("加 --yes 记录；或用 --solution 写明解决办法")
 
 
 def _cure_texts(record: dict[str, Any]) -> list[Any]:

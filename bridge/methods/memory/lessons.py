@@ -20,6 +20,7 @@ from sync.contract.lessons import (
     LessonImportJson,
     LessonJson,
     LessonMatchJson,
+    LessonProposalJson,
     LessonsJson,
     LessonStatsJson,
 )
@@ -27,8 +28,9 @@ from sync.errors import InvalidInput
 from sync.lessons.capture import LessonCapture
 from sync.lessons.files import tree
 from sync.lessons.matching import MatchRequest
-from sync.lessons.model import Lesson, content_key
+from sync.lessons.model import Lesson, content_key, merge_fields
 from sync.lessons.pattern_extraction import extract_pattern
+from sync.lessons.proposal import propose
 from sync.log.model import GLOBAL_PROJECT, MAX_NAME_LENGTH, Origin
 from sync.system.files import make_private_folder, translate_os_errors, write_private
 
@@ -39,11 +41,15 @@ MAX_SOURCE_BYTES: Final = 2_000_000  # of a file from which a pattern is taken
 
 
 class LearnParams(Params, frozen=True):
-    """`record`: the fields of seed 003. `path`: take names and signatures of a pattern from this file."""
+    """`record`: the fields of seed 003. `path`: take names and signatures of a pattern from this file.
+
+    `recent`: take fields of an error that are not given from the newest failed call, as `lessons/propose` shows them.
+    """
 
     kind: Literal["error", "pattern"]
     record: dict[str, Any] = msgspec.field(default_factory=dict)
     path: PathText | None = None
+    recent: bool = False
     project: PathText | None = None
     origin: Literal["user", "agent"] = "user"
 
@@ -128,6 +134,8 @@ class CaptureParams(Params, frozen=True):
 async def learn(app: App, params: LearnParams) -> LearnedJson:
     """Record an error or a pattern; a known one is counted."""
     given = params.record
+    if params.recent and params.kind == "error":
+        given = merge_fields(await app.lessons().read(propose), given)
     if params.path is not None:
         path = absolute_path(params.path, "path")
         given = {**await asyncio.to_thread(_pattern_of, path), **given}
@@ -137,6 +145,11 @@ async def learn(app: App, params: LearnParams) -> LearnedJson:
     result = await app.lessons().learn(params.kind, given, project_id=project_id, origin=origin)
     await app.lesson_files().reconcile()
     return contract.learned_to_json(result)
+
+
+async def propose_lesson(app: App, params: NoParams) -> LessonProposalJson:  # noqa: ARG001 - every row has params
+    """The lesson that the newest failed call suggests; it records nothing."""
+    return {"record": await app.lessons().read(propose) or None}
 
 
 async def list_lessons(app: App, params: LessonFilter) -> LessonsJson:
@@ -173,10 +186,10 @@ async def clean(app: App, params: LessonRemoval) -> LessonCleanJson:
     """The lessons to remove; with confirm they are removed for good."""
     criteria = (bool(params.ids), params.duplicates, params.all, params.older_than_days is not None)
     if sum(criteria) > 1:
-        hint = "Give one of ids, olderThanDays, duplicates and all; nothing was removed."
+        hint = "Give one of ids, an age in days, duplicates and all; nothing was removed."
         raise InvalidInput("it is not clear which lessons: more than one choice", field="ids", hint=hint)
     if not any(criteria):
-        hint = "Give ids, olderThanDays, duplicates or all; nothing was removed."
+        hint = "Give ids, an age in days, duplicates or all; nothing was removed."
         raise InvalidInput("it is not said which lessons", field="ids", hint=hint)
     await app.lesson_files().read_edits()
     chosen, merges = await _chosen(app, params)

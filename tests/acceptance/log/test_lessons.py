@@ -72,6 +72,23 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
 
 
+def test_the_newest_failed_call_is_proposed_and_recorded_after_a_confirmation(home: Home) -> None:
+    assert "没有记录到失败的命令" in home.run("lessons", "learn", "error").stdout
+    assert home.run("lessons", "learn", "error", "--yes", check=False).returncode == 2
+    with Sidecar(home) as sidecar:
+        for command, code in (("pytest -q", 1), ("pip install requests", 0), ("make lint", 0)):
+            error = "ModuleNotFoundError: No module named 'requests'" if code else None
+            sidecar.call("lessons/capture", input={"command": command}, exitCode=code, error=error, sessionId="s")
+    shown = home.run("lessons", "learn", "error").stdout
+    assert "No module named 'requests'" in shown
+    assert "可能的解决：pip install requests" in shown
+    assert home.json("lessons", "list")["lessons"] == []
+    home.run("lessons", "learn", "error", "--yes", "--solution", "装上 requests")
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    assert lesson["record"]["solution"] == {"description": "装上 requests", "actions": ["pip install requests"]}
+    assert (lesson["record"]["language"], lesson["record"]["context"]["task"]) == ("python", "pytest -q")
+
+
 def test_an_error_of_two_projects_is_one_instinct_that_names_its_global_lesson(home: Home, tmp_path: Path) -> None:
     home.run(*LEARN)
     with Sidecar(home) as sidecar:

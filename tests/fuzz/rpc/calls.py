@@ -45,6 +45,7 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "lessons/learn": (
         {"kind": "error", "record": {"language": "python", "error": {"type": "E", "message": "坏"}, "tags": ["a"]}},
     ),
+    "lessons/propose": ({},),
     "lessons/list": ({}, {"query": "坏", "kind": "error", "tag": "a", "language": "python"}),
     "lessons/show": ({"id": "err-20260101-001"},),
     "lessons/edit": ({"id": "err-20260101-001", "changes": {"tags": ["b"]}},),
