@@ -72,7 +72,7 @@ class ProgramClient:
         while b'"method"' in answer[:40]:
             answer = self._frame()
         assert answer, f"{self.program.command} ended"
-        assert b'"error"' not in answer[:200], answer[:500]
+        assert b'"error":{' not in answer[:200], answer[:500]
         return answer
 
     def _frame(self) -> bytes:

@@ -1,6 +1,8 @@
 """Import records of other programs and of edited files as lessons."""
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from sync.db.engine import Transaction
 from sync.lessons import store
@@ -11,6 +13,8 @@ from sync.lessons.service import LessonService
 from sync.log.event_types import LESSON_EDITED
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 
+_CleanedRecord = tuple[ImportedRecord, dict[str, Any]]  # with its redacted content
+
 
 class LessonImports:
     """Imports into one profile's lessons."""
@@ -20,9 +24,10 @@ class LessonImports:
 
     async def import_records(self, records: Sequence[ImportedRecord], *, dry_run: bool) -> dict[str, int]:
         """Import another program's records with their ids, value for value; one that is known is not imported again."""
+        cleaned = await asyncio.to_thread(self._cleaned, records)
 
         def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], dict[str, int]]]:
-            drafts, counts = self._draft_imports(connection, records)
+            drafts, counts = self._draft_imports(connection, cleaned)
             return ([] if dry_run else drafts), lambda: counts
 
         return await self._lessons.write(decide)
@@ -32,19 +37,20 @@ class LessonImports:
 
         `gone`: ids that were written into the files; a lesson of one of them that is not known was removed.
         """
+        cleaned = await asyncio.to_thread(self._cleaned, records)
 
         def decide(connection: Transaction) -> tuple[list[EventDraft], Callable[[], None]]:
             drafts: list[EventDraft] = []
-            others: list[ImportedRecord] = []
+            others: list[_CleanedRecord] = []
             edited: set[str] = set()
-            for one in records:
-                lesson_id = one.record.get("id")
+            for item in cleaned:
+                one, lesson_id = item[0], item[0].record.get("id")
                 lesson = store.find_lesson(connection, lesson_id) if isinstance(lesson_id, str) else None
                 if lesson is None or lesson.kind != one.kind:
-                    others += [one] if lesson is not None or lesson_id not in gone else []
+                    others += [item] if lesson is not None or lesson_id not in gone else []
                 elif (content := edited_content(lesson, one.record)) is not None:
                     if lesson.lesson_id in edited:  # another file has it too, with other values
-                        others.append(one)
+                        others.append(item)
                         continue
                     edited.add(lesson.lesson_id)
                     payload = {"kind": lesson.kind, "content": content, "source": "said"}
@@ -53,16 +59,20 @@ class LessonImports:
 
         await self._lessons.write(decide)
 
+    def _cleaned(self, records: Sequence[ImportedRecord]) -> list[_CleanedRecord]:
+        """Redacted before the transaction, which would keep other writers waiting."""
+        return [(one, self._lessons.drafts.redactor.clean_payload(one.record).value) for one in records]
+
     def _draft_imports(
-        self, connection: Transaction, records: Sequence[ImportedRecord]
+        self, connection: Transaction, records: Sequence[_CleanedRecord]
     ) -> tuple[list[EventDraft], dict[str, int]]:
         """The events of an import, and its counts."""
         drafts, taken, renamed, known = [], set[str](), 0, 0
         contents: set[tuple[str, str]] = set()
-        if any(not isinstance(one.record.get("id"), str) for one in records):
+        if any(not isinstance(one.record.get("id"), str) for one, _ in records):
             contents = {(one.kind, content_key(one.content)) for one in store.all_lessons(connection)}
-        for one in records:
-            content, lesson_id = self._lessons.drafts.redactor.clean_payload(one.record).value, one.record.get("id")
+        for one, content in records:
+            lesson_id = one.record.get("id")
             has_id = isinstance(lesson_id, str) and 0 < len(lesson_id) <= MAX_ID and lesson_id.isprintable()
             has_id = has_id and content.get("id") == lesson_id  # the redactor left it as it is
             held = store.find_lesson(connection, lesson_id) if isinstance(lesson_id, str) and has_id else None
