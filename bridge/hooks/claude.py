@@ -15,11 +15,11 @@ KINDS: Final[Mapping[str, EventKind]] = {
 }
 TOOLS: Final = "Bash|Edit|MultiEdit|Write|NotebookEdit"
 TIMEOUT: Final = 5  # seconds; the host's own bound of 600 would let a hook that hangs stop the session
-_EXIT_CODE: Final = re.compile(r"\A(?:Error: )?(?:Exit code|Command exited with non-zero status code) (-?\d+)\s*")
+_EXIT_CODE: Final = re.compile(r"\A(?:Error: )?(?:Exit code|Command exited with non-zero status code) (-?\d{1,9})\s*")
 
 
 def sends(payload: Mapping[str, Any]) -> bool:
-    return "session_id" in payload and payload.get("hook_event_name") in KINDS
+    return "session_id" in payload and text_of(payload.get("hook_event_name")) in KINDS
 
 
 def parse(payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent | None:

@@ -1,7 +1,8 @@
 """Cursor: the JSON of its hooks, and where they are set (cursor.com/docs/agent/hooks, version 3).
 
 Cursor also runs the hooks of Claude's settings, with its own JSON and the event names of either. `afterShellExecution`
-is understood but not installed: `postToolUse` follows it, knows the exit code and can be answered.
+is understood but not installed: `postToolUse` follows it, knows the exit code and can be answered. The fields were
+compared with two other programs that copied that page (April 2026).
 """
 
 import json

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from bridge.hooks.event import HookEvent
 
+MAX_NAME: Final = 256  # characters of a tool's name and a session's id, as the sidecar accepts them
+MAX_PATH: Final = 4_096  # likewise, of a project's folder
+MAX_EXIT_CODE: Final = 2**31
 MAX_ARGUMENT: Final = 2_000  # characters of one argument of a tool
 MAX_ARGUMENTS: Final = 20
 MAX_TEXT: Final = 8_000  # characters of an output or error: its beginning and its end
@@ -29,14 +32,15 @@ class HookRequests(NamedTuple):
 def requests_for(event: HookEvent) -> HookRequests:
     """What to ask for an event. An interrupt by the user is no error, and nothing is learned from it."""
     if event.kind == "session_start":
-        return HookRequests(session={"projectPath": event.project} if event.project else None)
+        project = _name(event.project, MAX_PATH)
+        return HookRequests(session={"projectPath": project} if project else None)
     if event.interrupted or not event.tool:
         return HookRequests()
     call = _without_none(
-        tool=clean(event.tool, MAX_ARGUMENT),
+        tool=clean(event.tool, MAX_NAME),
         input=_arguments(event.input),
-        project=event.project,
-        sessionId=event.session_id or None,
+        project=_name(event.project, MAX_PATH),
+        sessionId=_name(event.session_id, MAX_NAME),
     )
     if event.kind == "before_tool":
         return HookRequests(match=call)
@@ -46,7 +50,7 @@ def requests_for(event: HookEvent) -> HookRequests:
         error=clean(event.error, MAX_TEXT) or ("failed" if failed else None),
     )
     exit_code = event.exit_code if event.exit_code is not None or failed else 0
-    call |= _without_none(exitCode=exit_code)
+    call |= _without_none(exitCode=None if exit_code is None or abs(exit_code) >= MAX_EXIT_CODE else exit_code)
     return HookRequests(match=call, capture=call)
 
 
@@ -104,6 +108,12 @@ def _argument(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_ARGUMENT)
+
+
+def _name(text: str | None, limit: int) -> str | None:
+    """A name or path that can be stored; None if it is longer, because a part of it would name something else."""
+    found = clean(text or "", MAX_TEXT)
+    return found if 0 < len(found) <= limit else None
 
 
 def _without_none(**params: Any) -> dict[str, Any]:

@@ -126,9 +126,12 @@ GOLDEN: list[tuple[dict[str, Any], HookEvent]] = [
             **CURSOR_COMMON,
             "hook_event_name": "postToolUseFailure",
             "tool_name": "Shell",
-            "tool_input": '{"command": "npm test"}',
+            "tool_input": {"command": "npm test"},
+            "tool_use_id": "t1",
+            "cwd": "/home/u/project",
             "error_message": "Command timed out after 30s",
             "failure_type": "timeout",
+            "duration": 30_000,
             "is_interrupt": False,
         },
         HookEvent(
