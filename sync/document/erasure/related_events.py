@@ -17,6 +17,7 @@ from sync.document.capture.exchange_events import (
     preference_entries_of,
     repeated_exchange_id,
 )
+from sync.document.capture.frequent_use import uses_of
 from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.template import ANSWER_PREFIXES
 from sync.document.shared.entry_ops import conflict_copy_id
@@ -65,10 +66,11 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
     named = [event for name in event_ids if (event := log_store.find_event(connection, name)) is not None]
     facts = frozenset(_facts_of(connection, event_ids, named))
     entry_ids = frozenset(entry_id for event in named for entry_id in entry_ids_of(event))
-    entry_ids |= {fact_entry_id(name) for name in facts}
+    derived = frozenset(map(fact_entry_id, facts)).union(use.entry_id for event in named for use in uses_of(event))
+    entry_ids |= derived
     edits = list(log_store.read_by_types(connection, (ENTRY_EDITED, ENTRY_REMOVED), after=0)) if entry_ids else []
     own_edits = [event for event in edits if event.payload.get("entry_id") in entry_ids]
-    readded = [*_readding_events(connection, named, own_edits), *_fact_lines(connection, facts)]
+    readded = [*_readding_events(connection, named, own_edits), *_derived_lines(connection, derived)]
     entry_ids |= {entry_id for event in readded for entry_id in entry_ids_of(event)}
     questions = {f"{event_id}.q" for event_id in event_ids}
     quoting = [event.event_id for event in (*readded, *(edit for edit in edits if _is_quoting(edit, entry_ids)))]
@@ -170,9 +172,8 @@ def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]
     yield from (event.event_id for event in changes if _record_content(event) in contents)
 
 
-def _fact_lines(connection: Transaction, facts: frozenset[str]) -> Iterator[Event]:
-    """The additions of the lines that show these facts."""
-    entry_ids = {fact_entry_id(name) for name in facts}
+def _derived_lines(connection: Transaction, entry_ids: frozenset[str]) -> Iterator[Event]:
+    """The additions of these lines, which the program wrote from the log."""
     for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=0) if entry_ids else ():
         if event.payload.get("entry_id") in entry_ids:
             yield event

@@ -38,6 +38,7 @@ class EntryState:
     live_ids: set[str] = field(default_factory=set)
     removed_before_added: set[str] = field(default_factory=set)  # removed before the addition arrived
     texts_by_hash: dict[str, str] = field(default_factory=dict)  # all its texts so far
+    derived_from: set[str] = field(default_factory=set)  # hashes of texts that the program, and nobody else, replaced
 
     @property
     def is_present(self) -> bool:
@@ -104,6 +105,7 @@ class EntryReducer:
                 line.positions[:] = [op.position]
             else:
                 _apply_position(line, op)
+        line.derived_from.clear()
         line.set_text(text)
         if not op.is_addition or op.entry_id not in line.removed_before_added:
             line.live_ids.add(op.entry_id)
@@ -137,7 +139,7 @@ def _remove(line: EntryState, op: EntryOp) -> None:
         line.removed_before_added.add(op.entry_id)
     elif not op.shared:
         line.live_ids.discard(op.entry_id)  # only the copy of that device
-    elif op.base_hash is None or op.base_hash == text_hash(line.text):
+    elif op.base_hash is None or op.base_hash == text_hash(line.text) or op.base_hash in line.derived_from:
         line.live_ids.clear()
 
 
@@ -158,6 +160,7 @@ def _apply_derived(line: EntryState, op: EntryOp) -> None:
     """Apply what the program derived: add a line that is absent, or replace exactly the text that it knew."""
     if op.kind == EDIT_DERIVED:
         if line.is_present and op.base_hash == text_hash(line.text):
+            line.derived_from.add(op.base_hash)
             line.set_text(op.text)
         return
     if line.is_present:

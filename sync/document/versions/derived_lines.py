@@ -55,9 +55,9 @@ class DerivedLines:
             return []
         return self._lines(connection).changes(snapshot)
 
-    def drafts_of(self, changes: Iterable[Operation]) -> list[EventDraft]:
-        """The events of such changes."""
-        return [self._draft(operation) for operation in changes]
+    def drafts_of(self, changes: Iterable[Operation], derived: str = DERIVED_FROM_FACT) -> list[EventDraft]:
+        """The events of such changes. `derived`: from what the lines are."""
+        return [self._draft(operation, derived) for operation in changes]
 
     def answers(self, connection: Transaction, operations: Sequence[Operation]) -> list[EventDraft]:
         """What a manual edit says about facts: a removed line retracts its fact, a changed one edits it."""
@@ -84,11 +84,11 @@ class DerivedLines:
         today = self._clock.now().date()
         return FactLines(self._facts.read(connection), devices, today, self._redactor.clean)
 
-    def _draft(self, operation: Operation) -> EventDraft:
+    def _draft(self, operation: Operation, derived: str) -> EventDraft:
         payload: dict[str, Any] = {
             "entry_id": operation.entry_id,
             "section": list(operation.section),
-            "derived": DERIVED_FROM_FACT,
+            "derived": derived,
         }
         match operation:
             case EntryAdded():

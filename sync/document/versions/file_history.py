@@ -23,6 +23,7 @@ from sync.document.versions.ingest_edit import ingest_edit
 from sync.document.versions.recovery import DocumentRecovery, version_was_lost
 from sync.document.versions.served_snapshots import ServedSnapshots
 from sync.document.versions.surface_edits import AppPageEdit, FileEdit
+from sync.document.versions.use_lines import UseLines
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import InvalidInput
 from sync.log import store as log_store
@@ -66,6 +67,7 @@ class FileHistory:
         self._writer, self._log = writer, writer.log
         self.recovery = DocumentRecovery(writer)
         self.served = ServedSnapshots()
+        self._uses = UseLines(writer)
         self._compacted_on: date | None = None  # the day on which nothing was left to compact
         self._unread_file: MemoryDocument | None = None  # the file while it is being ingested
         self.has_content = False  # whether a view shows more than the template, though the file is still unread
@@ -147,6 +149,9 @@ class FileHistory:
         newest = await writer.in_transaction(writer.follow_log) if state.is_behind else state.newest
         if state.has_recovered:
             newest = await writer.in_transaction(self.recovery.finish)
+            self._log.changed.increment()
+        if await self._log.database.read(self._uses.changes):
+            newest = await writer.in_transaction(self._uses.record)
             self._log.changed.increment()
         if self._has_old_days(keep_days):
             today = writer.clock.now().date()

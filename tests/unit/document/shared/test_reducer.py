@@ -189,3 +189,14 @@ class TestDerivedLines:
         added = make_event(1, "entry_added", entry_id="e", text="- make（×3）", derived="use")
         for order in permutations([added, removed, edited, again]):
             assert shown_lines(*order) == []
+
+    def test_a_removal_of_a_line_whose_count_grew_meanwhile_applies(self) -> None:
+        old, new = text_hash("- make（×3）"), text_hash("- make（×4）")
+        added = make_event(1, "entry_added", entry_id="e", text="- make（×3）", derived="use")
+        grown = make_event(2, "entry_edited", entry_id="e", base_hash=old, text="- make（×4）", derived="use")
+        removed = make_event(4, "entry_removed", device="b", entry_id="e", base_hash=old)
+        for order in permutations([added, grown, removed]):
+            assert shown_lines(*order) == []
+        edited = make_event(3, "entry_edited", entry_id="e", base_hash=new, base="- make（×4）", text="- make all")
+        for order in permutations([added, grown, edited, removed]):
+            assert shown_lines(*order) == ["- make all"]
