@@ -107,11 +107,16 @@ class ImportancePart:
     weight: float
 
 
+def is_small_talk(user_message: str) -> bool:
+    """Whether a message is a greeting, thanks or the like, and nothing else."""
+    return _SMALL_TALK.match(user_message.strip()) is not None
+
+
 def explain_importance(
     user_message: str, ai_response: str = "", statements: Sequence[Statement] | None = None
 ) -> tuple[ImportancePart, ...]:
     """The parts of an exchange's importance. `statements`: those of the message if they are known already."""
-    if _SMALL_TALK.match(user_message.strip()):
+    if is_small_talk(user_message):
         return (ImportancePart("small talk", SMALL_TALK),)
     if statements is None:
         statements = extract_statements(user_message, ai_response)

@@ -5,20 +5,17 @@ settings. A repeated call with the same idempotency key gets the same decision. 
 at the same moment do not see each other, and both lines stay.
 """
 
-from collections import Counter
 from itertools import chain
 from typing import Any, Final
 
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
-from sync.document.capture.importance import estimate_importance
-from sync.document.capture.preferences import StatedPreference, find_preferences
 from sync.document.markdown.language import WORDS
 from sync.document.markdown.model import Block, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
 from sync.document.markdown.repeat_suffix import split_repeat_count
-from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIXES, question_of
+from sync.document.markdown.template import QUESTION_PREFIXES, question_of
 from sync.document.merge.line_index import HashedMultimap, LineIndex
 from sync.document.merge.text_equality import (
     comparison_key,
@@ -28,13 +25,13 @@ from sync.document.merge.text_equality import (
     line_letters,
 )
 from sync.log import store as log_store
-from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
-from sync.log.model import Event, Origin
+from sync.log.model import Event
 from sync.sequences import common_ends
 from sync.settings.sections import RecordSettings
 
 MAX_RECENT_EXCHANGES: Final = 256  # exchanges that the document may not contain yet
+ORDINARY_IMPORTANCE: Final = 0.3  # at least that of an exchange that is no small talk
 _POLICY_FIELDS: Final = ("preferences", "repeats", "recalled", "in_document", "importance")
 
 
@@ -58,45 +55,29 @@ class CapturePolicy:
     def decide(self, connection: Transaction, exchange: ExchangeInput, redacted: RedactedExchange) -> dict[str, Any]:
         """Additional fields for the payload of the exchange's event; none for an ordinary exchange.
 
-        `preferences`: statements of the user; `repeats`: the exchange that says the same; `recalled`: the answer only
-        repeats the memory and is not stored again; `importance` with `in_document: false`. Call it in the transaction
-        that records the exchange: a separate read takes as long as the rest of an update.
+        `repeats`: the exchange that says the same; `recalled`: the answer only repeats the memory and is not stored
+        again; `importance` with `in_document: false`. Call it in the transaction that records the exchange: a separate
+        read takes as long as the rest of an update.
         """
         key = keyed_event_id(self._log.device_id, exchange.idempotency_key)
         recorded = None if key is None else log_store.find_event(connection, key)
         if recorded is not None:
             return _recorded_decisions(recorded)
-        stated = find_preferences(redacted.user_message) if self._options.preferences else ()
-        if (hidden := self._below_threshold(exchange, redacted, states_preference=bool(stated))) is not None:
+        if (hidden := self._below_threshold(exchange, redacted)) is not None:
             return hidden
+        if not self._options.deduplicate:
+            return {}
         self._refresh_index(connection)
-        fields: dict[str, Any] = {}
-        if new := [one for one in stated if not self._is_known_preference(connection, one)]:
-            fields["preferences"] = [
-                {"entry_id": one.entry_id, "section": list(one.section), "text": one.text, "origin": str(Origin.USER)}
-                for one in new
-            ]
-        if self._options.deduplicate:
-            fields |= self._repeat_fields(connection, exchange, redacted)
-        return fields
+        return self._repeat_fields(connection, exchange, redacted)
 
-    def _below_threshold(
-        self, exchange: ExchangeInput, redacted: RedactedExchange, *, states_preference: bool
-    ) -> dict[str, Any] | None:
-        if self._options.min_importance <= 0.0:
+    def _below_threshold(self, exchange: ExchangeInput, redacted: RedactedExchange) -> dict[str, Any] | None:
+        threshold = self._options.min_importance
+        if threshold <= 0.0:
             return None
         weight = exchange.importance
         if weight is None:
-            weight = estimate_importance(
-                redacted.user_message, redacted.ai_response, states_preference=states_preference
-            )
-        return None if weight >= self._options.min_importance else {"importance": weight, "in_document": False}
-
-    def _is_known_preference(self, connection: Transaction, stated: StatedPreference) -> bool:
-        """Whether the document has it, or it was stated before: a line that a person deleted is not added again."""
-        if self._index.has_preference(stated.text):
-            return True
-        return log_store.contains_text(connection, self._log.device_id, EXCHANGE_RECORDED, stated.entry_id)
+            weight = _importance_in_document(redacted, threshold)
+        return None if weight >= threshold else {"importance": weight, "in_document": False}
 
     def _repeat_fields(
         self, connection: Transaction, exchange: ExchangeInput, redacted: RedactedExchange
@@ -131,14 +112,13 @@ class _RecentExchange:
 
 
 class DocumentIndex:
-    """The lines, questions and preferences of a document, updated by the lines that changed."""
+    """The lines and questions of a document, updated by the lines that changed."""
 
     def __init__(self) -> None:
         self.lines = LineIndex()
         self._ids: tuple[str, ...] = ()
         self._entries: tuple[Block, ...] = ()
         self._questions = HashedMultimap()  # the words of a question -> its entry ids
-        self._preference_counts: Counter[str] = Counter()  # by their words
 
     def exchanges_asking(self, question: str) -> list[str]:
         """The exchanges with this question, in document order."""
@@ -146,10 +126,6 @@ class DocumentIndex:
         if len(entry_ids) > 1:
             entry_ids = sorted(entry_ids, key=self._ids.index)
         return [entry_id.removesuffix(".q") for entry_id in entry_ids]
-
-    def has_preference(self, preference: str) -> bool:
-        """Whether the document lists this preference."""
-        return self._preference_counts[core_words(preference)] > 0
 
     def update(self, snapshot: Snapshot) -> None:
         """Index this snapshot in place of the one before."""
@@ -166,8 +142,6 @@ class DocumentIndex:
         (self.lines.add if add else self.lines.remove)(block.raw)
         if (words := _question_key(entry_id, block)) is not None:
             (self._questions.add if add else self._questions.remove)(words, entry_id)
-        if block.section[:1] == (PREFERENCES,):
-            self._preference_counts[core_words(block.text)] += 1 if add else -1
 
 
 def _question_key(entry_id: str, block: Block) -> str | None:
@@ -188,6 +162,17 @@ def _is_repeat(event: Event, exchange: ExchangeInput, redacted: RedactedExchange
         if summary.endswith(ELLIPSIS) and event.payload.get(f"{name}_length") != len(whole):
             return False
     return True
+
+
+def _importance_in_document(redacted: RedactedExchange, threshold: float) -> float:
+    """The importance of an exchange, as far as the threshold needs it: the whole estimate takes a millisecond."""
+    from sync.understanding.importance import SMALL_TALK, estimate_importance, is_small_talk  # noqa: PLC0415
+
+    if is_small_talk(redacted.user_message):
+        return SMALL_TALK
+    if threshold <= ORDINARY_IMPORTANCE:
+        return ORDINARY_IMPORTANCE
+    return max(ORDINARY_IMPORTANCE, estimate_importance(redacted.user_message, redacted.ai_response))
 
 
 def _recorded_decisions(event: Event) -> dict[str, Any]:

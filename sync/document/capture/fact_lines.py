@@ -68,35 +68,44 @@ class FactLines:
 
     def changes(self, snapshot: Snapshot) -> list[Operation]:
         """What the document lacks of the facts: lines to add, change and remove."""
-        by_entry = {fact_entry_id(fact.fact_id): fact for fact in self.facts.facts}
+        by_entry = self._facts_by_entry
+        present = set(snapshot.ids)
         operations: list[Operation] = []
-        shown: set[str] = set()
+        shown: set[str] = set()  # facts
         preferences: set[str] = set()
         for entry in snapshot.entries:
             fact = by_entry.get(entry.entry_id)
             if fact is None:
                 preferences |= {core_words(entry.text)} if entry.section[:1] == (PREFERENCES,) else set()
                 continue
-            shown.add(entry.entry_id)
-            operations += self._changes_of_line(entry, fact)
-        for entry_id, fact in by_entry.items():
+            own_id = fact_entry_id(fact.fact_id)
+            is_second = entry.entry_id != own_id and (own_id in present or fact.fact_id in shown)
+            shown.add(fact.fact_id)
+            operations += self._changes_of_line(entry, fact, is_second=is_second)
+        for fact in self.facts.facts:
             line = fact_line(fact.statement)
-            if entry_id not in shown and self._belongs_here(fact) and core_words(line) not in preferences:
-                operations.append(EntryAdded(entry_id, AT_END, SECTION_OF[fact.section], line))
+            if fact.fact_id not in shown and self._belongs_here(fact) and core_words(line) not in preferences:
+                operations.append(EntryAdded(fact_entry_id(fact.fact_id), AT_END, SECTION_OF[fact.section], line))
         return operations
 
-    def _changes_of_line(self, entry: Entry, fact: Fact) -> Iterator[Operation]:
+    @property
+    def _facts_by_entry(self) -> dict[str, Fact]:
+        """The facts by the ids of their lines: two devices may have stated the same before they knew of each other."""
+        known = self.facts.by_id
+        return {fact_entry_id(name): known[fact_id] for name, fact_id in self.facts.id_of_statement.items()}
+
+    def _changes_of_line(self, entry: Entry, fact: Fact, *, is_second: bool) -> Iterator[Operation]:
         text, statement = self._statement_in(entry.text), one_line(fact.statement)
         if text != statement and text not in self._former_texts(fact):
             return  # changed by hand
-        if not self._is_shown(fact):
+        if is_second or not self._is_shown(fact):
             yield EntryRemoved(entry.entry_id, entry.text, entry.section)
         elif text != statement:
             yield EntryEdited(entry.entry_id, entry.text, fact_line(fact.statement), entry.section)
 
     def answers(self, operations: Iterable[Operation], redactor: Redactor) -> list[EventDraft]:
         """The answers about facts that a manual edit gives. A line without an active fact gives none."""
-        by_entry = {fact_entry_id(fact.fact_id): fact for fact in self.facts.active}
+        by_entry = self._facts_by_entry
         by_words = {core_words(fact_line(fact.statement)): fact for fact in self.facts.active}
         operations = list(operations)
         added = {core_words(self.redact(one.text)) for one in operations if isinstance(one, EntryAdded)}
@@ -108,7 +117,7 @@ class FactLines:
             fact = by_entry.get(operation.entry_id)
             if fact is None and operation.section[:1] == (PREFERENCES,):
                 fact = by_words.get(core_words(self.redact(before)))  # a line from before there were facts
-            if fact is None:
+            if fact is None or fact.status is not FactStatus.ACTIVE:
                 continue
             if isinstance(operation, EntryRemoved):
                 if core_words(fact_line(fact.statement)) in added:

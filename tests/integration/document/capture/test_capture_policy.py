@@ -63,12 +63,10 @@ class TestPreferences:
 
         text = await talker.shown()
 
-        assert "### 工作习惯\n- 我喜欢喝绿茶\n" in text
+        assert "### 个人情况\n- 我喜欢喝绿茶\n" in text
         assert text.count("\n- 我喜欢喝绿茶\n") == 1
-        events = (await harness.log.read(Query())).events
-        assert [event.payload["preferences"][0]["origin"] for event in events if "preferences" in event.payload] == [
-            "user-typed"
-        ]
+        facts = (await harness.log.read(Query(types=("memory_fact",)))).events
+        assert {event.origin for event in facts} == {"user-typed"}
 
     async def test_a_deleted_preference_is_not_added_again(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
@@ -82,7 +80,7 @@ class TestPreferences:
 
     async def test_a_preference_that_the_document_has_is_not_added_again(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
-        await talker.say("你好")
+        await talker.say("接口前缀是什么")
         await talker.shown()
         harness.add_line_under("### 工作习惯", "- 我喜欢喝绿茶！")
         await harness.memory.reconcile()
@@ -181,10 +179,11 @@ class TestImportance:
     async def test_an_unimportant_exchange_is_in_the_log_and_not_in_the_document(
         self, harness: DocumentHarness
     ) -> None:
-        talker = ConversationHarness.at(harness, min_importance=0.5)
+        talker = ConversationHarness.at(harness, min_importance=0.7)
         small = await talker.say("谢谢")
-        given = await talker.say("记住我的车停在B2", importance=0.2)
-        await talker.say("记住钥匙在抽屉里")
+        given = await talker.say("我的车停在B2", importance=0.2)
+        assert (await talker.say("今天天气怎么样")).reason == "below_min_importance"
+        await talker.say("我对花生过敏，确诊了")
 
         text = await talker.shown()
 
@@ -192,8 +191,19 @@ class TestImportance:
         assert given.reason == "below_min_importance"
         assert "谢谢" not in text
         assert "B2" not in text
-        assert "抽屉" in text
-        assert len((await harness.log.read(Query(types=("exchange_recorded",)))).events) == 3
+        assert "用户问：我对花生过敏" in text
+        assert len((await harness.log.read(Query(types=("exchange_recorded",)))).events) == 4
+
+    async def test_by_default_small_talk_alone_stays_out(self, harness: DocumentHarness) -> None:
+        talker = ConversationHarness.at(harness)
+        assert (await talker.say("谢谢！")).reason == "below_min_importance"
+        assert (await talker.say("今天天气怎么样")).reason is None
+        assert (await talker.say("hello", importance=0.3)).reason is None
+        text = await talker.shown()
+        assert [line for line in text.splitlines() if "用户问" in line] == [
+            "- 用户问：今天天气怎么样",
+            "- 用户问：hello",
+        ]
 
 
 async def test_sharing_devices_show_the_same_counts_and_preferences_in_any_order(tmp_path: Path) -> None:
@@ -244,6 +254,7 @@ async def test_a_preference_of_another_device_is_marked_for_the_assistant_and_no
         one, two = map(ConversationHarness.at, harnesses)
         await one.say("我喜欢喝绿茶")
         await two.say("我喜欢喝红茶")
+        await two.harness.memory.reconcile()
         await one.harness.pull_from(two.harness)
         await two.harness.pull_from(one.harness)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from sync.document.capture.preferences import StatedPreference
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
@@ -44,8 +43,7 @@ def test_the_newest_event_decides_and_the_same_words_typed_here_make_it_the_user
 
 
 def test_a_claimed_preference_counts_as_one_of_its_device() -> None:
-    stated = StatedPreference("一", WORK_HABITS)
-    item = {"entry_id": "one", "section": list(WORK_HABITS), "text": stated.text, "origin": str(Origin.USER)}
+    item = {"entry_id": "one", "section": list(WORK_HABITS), "text": "一", "origin": str(Origin.USER)}
     claimed = replace(event("exchange_recorded", {"question": "q", "preferences": [item]}), device_id="there")
 
     assert marks(claimed) == {"one": "书房[2]"}
