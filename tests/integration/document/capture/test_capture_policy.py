@@ -190,7 +190,7 @@ class TestImportance:
         assert (small.recorded, small.reason) == (True, "below_min_importance")
         assert given.reason == "below_min_importance"
         assert "谢谢" not in text
-        assert "B2" not in text
+        assert "用户问：我的车停在B2" not in text
         assert "用户问：我对花生过敏" in text
         assert len((await harness.log.read(Query(types=("exchange_recorded",)))).events) == 4
 
