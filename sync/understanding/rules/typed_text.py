@@ -29,6 +29,7 @@ _MACHINE_TEXT: Final = re.compile(
     |^[ ]?(?:From|To|Cc|Subject|Date|Re|Fwd?|发件人|收件人|抄送|主题|日期|转发)[ ]?[:：]
     """
 )
+_PASTED_LINE: Final = re.compile(r"^(?: {2,}| ?[\t\u3000]| ?[-*+•·] |\d{1,6}[,;]\S)")  # an indent, a list mark, a row
 _PASTE_SIGNS: Final = re.compile(  # beside these a line of several is not clearly typed
     r"""(?mx)
     \bwww\.|[\w.+-]@[\w-]+\.|\[\d|\bDear[ ]\w|^尊敬的|\s\#{1,6}\s|^(?:[ ]{2,}|[ ]?[\t\u3000])
@@ -137,7 +138,7 @@ def _typed_lines(message: str) -> list[str]:
     lines = [line for line in rest.splitlines() if line.strip()]
     if len(lines) > MAX_TYPED_LINES or _CLAIMS_ABOUT_USER.search(message):
         return []
-    if any(_MACHINE_TEXT.search(_QUOTED.sub("", line)) or "\t" in line for line in lines):
+    if any(_MACHINE_TEXT.search(_QUOTED.sub("", line)) or "\t" in line or _PASTED_LINE.search(line) for line in lines):
         return []
     if rest != message and (len(lines) != 1 or _ASKS.search(lines[0]) or _MENTIONS_PASTED_TEXT.search(lines[0])):
         return []
