@@ -387,6 +387,11 @@ export interface KnownDeviceJson {
   thisDevice: boolean;
 }
 
+export interface LanInterfaceJson {
+  address: string;
+  problem: string | null;
+}
+
 export interface LanJson {
   peers: Array<string>;
 }
@@ -419,6 +424,8 @@ export interface LanRefusalJson {
 export interface LanStatusJson {
   address: string | null;
   enabled: 'auto' | 'off' | 'on';
+  found: number;
+  interfaces: Array<LanInterfaceJson>;
   peers: Array<LanPeerJson>;
   port: number | null;
   problem: string | null;

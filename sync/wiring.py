@@ -162,7 +162,7 @@ def lan(
 
     def build() -> "LanService":
         from sync.lan.service import LanService, LocalDevice, make_hello  # noqa: PLC0415 - at its first use
-        from sync.lan.trust import TrustList, trust_list  # noqa: PLC0415
+        from sync.lan.transport.trust import TrustList, trust_list  # noqa: PLC0415
 
         async def trust_of(own_key: str) -> TrustList:
             keys, revoked = await devices.keys_and_revocations()
@@ -171,7 +171,7 @@ def lan(
         key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
         guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
         hello = partial(make_hello, events, settings.device_name)
-        local = LocalDevice(key, guard, trust_of, hello, profile.folder)
+        local = LocalDevice(key, guard, trust_of, devices.account_id, hello, profile.folder)
         return LanService(events, local, clock=clock, settings=settings.lan)
 
     async def count_others() -> int:

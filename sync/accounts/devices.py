@@ -156,13 +156,17 @@ class DeviceService:
         known = await self._local_list()
         return keys, {device.device_id: device.public_key for device in known.devices if device.revoked}
 
+    async def account_id(self) -> str | None:
+        """The account's id; None for a guest."""
+        owner = await self._log.database.read(owner_store.read_owner)
+        return None if owner is None else owner.user_id or None
+
     async def record_own_name(self) -> None:
         """Record this device's name if it is new; other devices label its memory with it.
 
         A guest has no other devices, so nothing is recorded until the first login.
         """
-        owner = await self._log.database.read(owner_store.read_owner)
-        if owner is None or not owner.user_id:
+        if await self.account_id() is None:
             return
         known = (await self._device_facts()).get(self._log.device_id, DeviceInfo())
         name = self._redactor.clean(self._own_name)

@@ -11,7 +11,7 @@ from sync.settings.sections import LanSettings
 
 if TYPE_CHECKING:
     from sync.lan.service import LanService
-    from sync.lan.trust import RefusalCause
+    from sync.lan.transport.trust import RefusalCause
 
 START_DELAY: Final = 0.5  # seconds after a start in which nothing of it is loaded
 RETRY_SECONDS: Final = 30.0  # after the port could not be opened
@@ -72,6 +72,8 @@ class LanAccess:
             port=port,
             problem=None if service is None else service.problem,
             trusted=await self._count_others(),
+            found=0 if service is None else service.found(),
+            interfaces=() if service is None else service.interfaces(),
             peers=self.peers(),
             refusals=() if service is None else tuple(
                 LanRefusalJson(one.cause, one.address, one.device_id, one.count, one.last_at, _hint(one.cause))

@@ -5,9 +5,18 @@ from functools import partial
 
 from sync.clock import Clock
 from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureGuard
-from sync.lan import frames, records, store
-from sync.lan.frames import Message
-from sync.lan.have_want import Action, CheckNumbers, PeerConversation, ReadHoldings, Send, SendEvents, StoreEvents
+from sync.lan import store
+from sync.lan.protocol import frames, records
+from sync.lan.protocol.frames import Message
+from sync.lan.protocol.have_want import (
+    Action,
+    CheckNumbers,
+    PeerConversation,
+    ReadHoldings,
+    Send,
+    SendEvents,
+    StoreEvents,
+)
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import Event

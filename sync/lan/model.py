@@ -30,10 +30,17 @@ class LanRefusalJson(msgspec.Struct, frozen=True, rename="camel"):
     hint: str
 
 
+class LanInterfaceJson(msgspec.Struct, frozen=True, rename="camel"):
+    """An address of this machine at which it announces itself; `problem` says why it does not."""
+
+    address: str
+    problem: str | None
+
+
 class LanStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     """`state`: `alone` while the account has no second device, `failed` if the port cannot be opened (`problem`).
 
-    `trusted` counts the other devices of the account that may connect.
+    `trusted` counts the other devices of the account that may connect, `found` those that are announced on the network.
     """
 
     enabled: Literal["auto", "on", "off"]
@@ -42,6 +49,8 @@ class LanStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     port: int | None
     problem: str | None
     trusted: int
+    found: int
+    interfaces: tuple[LanInterfaceJson, ...]
     peers: tuple[LanPeerJson, ...]
     refusals: tuple[LanRefusalJson, ...]
 

@@ -1,34 +1,42 @@
 """The local network's part of a sidecar: listen, connect, keep each trusted device connected once."""
 
 import asyncio
+import importlib
+import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from sync import __version__
 from sync.clock import Clock, timestamp
 from sync.cloud.auth.device_key import DeviceKey
 from sync.cloud.replication.erasure_guard import ErasureGuard
-from sync.errors import LanOff, PeerRefused, PeerUnreachable, StorageError
-from sync.lan import frames
-from sync.lan.certificates import key_of_certificate, tls_context
-from sync.lan.channel import Deadlines, PeerChannel, connect_tls
-from sync.lan.connection import ConnectionRefused, LogFollower, PeerConnection, greet
+from sync.errors import LanOff, PeerRefused, PeerUnreachable, StorageError, location_of
 from sync.lan.exchange import PeerExchange
-from sync.lan.frames import Hello, ProtocolError
-from sync.lan.listener import PeerListener, open_listener, refusal_of_handshake
-from sync.lan.model import LanPeerJson
-from sync.lan.refusals import Refusals
-from sync.lan.trust import RefusalCause, TrustList
+from sync.lan.model import LanInterfaceJson, LanPeerJson
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Hello, ProtocolError
+from sync.lan.transport.certificates import key_of_certificate, tls_context
+from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
+from sync.lan.transport.connection import ConnectionRefused, LogFollower, PeerConnection, greet
+from sync.lan.transport.listener import PeerListener, open_listener, refusal_of_handshake
+from sync.lan.transport.refusals import Refusals
+from sync.lan.transport.trust import RefusalCause, TrustList
 from sync.log.log import EventLog
 from sync.runtime.backoff import Backoff
 from sync.runtime.change_counter import ChangeCounter
+from sync.runtime.supervision import supervise
 from sync.settings.sections import LanSettings
+
+if TYPE_CHECKING:
+    from sync.lan.discovery.browser import Discovery
 
 REDIAL_BACKOFF: Final = Backoff(base=1.0, limit=60.0, jitter=0.5)  # of an address that a person gave
 STABLE_SECONDS: Final = 10.0  # a connection that lasted so long begins a new series of failures
+
+log = logging.getLogger(__name__)
 
 TrustReader = Callable[[str], Awaitable[TrustList]]
 
@@ -52,6 +60,7 @@ class LocalDevice:
     key: DeviceKey
     guard: ErasureGuard
     trust_of: TrustReader
+    account_id: Callable[[], Awaitable[str | None]]  # None for a guest: nothing is announced
     hello: Callable[[], Hello]
     folder: Path
 
@@ -77,6 +86,8 @@ class LanService:
         self._active: dict[str, ActivePeer] = {}  # by public key
         self._kept: dict[tuple[str, int], asyncio.Task[None]] = {}  # addresses that a person gave
         self._group: asyncio.TaskGroup | None = None
+        self._discovery: Discovery | None = None
+        self._connection_lost = ChangeCounter()
         self.listening_at: tuple[str, int] | None = None
         self.problem: str | None = None
         self.refusals = Refusals(clock)
@@ -107,11 +118,45 @@ class LanService:
                 async with asyncio.TaskGroup() as group:
                     self._group = group
                     group.create_task(listener.run())
+                    group.create_task(supervise("discovery", self._discover))
                     on_listening()
             finally:
                 self._group, self.listening_at = None, None
                 self._kept.clear()
                 self._active.clear()
+
+    def found(self) -> int:
+        """How many devices of the account are announced on the network."""
+        return 0 if self._discovery is None else self._discovery.found
+
+    def interfaces(self) -> tuple[LanInterfaceJson, ...]:
+        """The addresses at which this device announces itself."""
+        problems = {} if self._discovery is None else self._discovery.problems()
+        return tuple(LanInterfaceJson(address, problem) for address, problem in problems.items())
+
+    async def _discover(self) -> None:
+        """Announce this device and connect to those that are found, for as long as it listens."""
+        module = await asyncio.to_thread(importlib.import_module, "sync.lan.discovery.browser")
+        self._discovery = module.Discovery(
+            self._device.account_id,
+            self._connect_found,
+            self._connection_lost,
+            self._clock,
+            only_address=self._settings.address,
+        )
+        assert self._discovery is not None
+        assert self.listening_at is not None
+        await self._discovery.run(self.listening_at[1])
+
+    async def _connect_found(self, host: str, port: int) -> bool:
+        """Connect to an address that was found; return whether a device is connected there."""
+        try:
+            peer, key, is_new = await self._dial(host, port)
+        except (PeerRefused, PeerUnreachable, StorageError):
+            return False
+        if is_new and self._group is not None:
+            self._group.create_task(end_on_defect(self._run_peer(key, peer)))
+        return True
 
     async def connect(self, host: str, port: int) -> LanPeerJson:
         """Connect to a device, and again whenever the connection ends. LanOff, PeerUnreachable, PeerRefused."""
@@ -120,7 +165,9 @@ class LanService:
         peer, key, is_new = await self._dial(host, port)
         kept = self._kept.get((host, port))
         if is_new and (kept is None or kept.done()):
-            self._kept[host, port] = self._group.create_task(self._keep_connected(host, port, (key, peer)))
+            self._kept[host, port] = self._group.create_task(
+                end_on_defect(self._keep_connected(host, port, (key, peer)))
+            )
         return _peer_json(peer)
 
     async def _dial(self, host: str, port: int) -> tuple[ActivePeer, str, bool]:
@@ -232,6 +279,7 @@ class LanService:
             if self._active.get(key) is peer:
                 del self._active[key]
                 self.changed.increment()
+                self._connection_lost.increment()
 
     async def _dismiss(self, channel: PeerChannel, cause: RefusalCause, device_id: str = "") -> None:
         """Tell the peer why, if it still listens, and close."""
@@ -260,6 +308,14 @@ class LanService:
             made = await asyncio.to_thread(tls_context, seed, known, self._device.folder, server=server)
             self._contexts[server, known] = made
         return self._contexts[server, known]
+
+
+async def end_on_defect(work: Coroutine[None, None, None]) -> None:
+    """Run work whose defects end it alone."""
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - logged
+        log.error("work on the local network ended: %s", location_of(error))  # noqa: TRY400 - no text
 
 
 def make_hello(events: EventLog, name: str) -> Hello:

@@ -9,8 +9,8 @@ from sqlalchemy import text
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.errors import DeviceForked
-from sync.lan.have_want import Holdings
-from sync.lan.ranges import NumberRanges
+from sync.lan.protocol.have_want import Holdings
+from sync.lan.protocol.ranges import NumberRanges
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row

@@ -107,6 +107,7 @@ PROTECTED_BY: Final = {
     "bridge/cli/account/lan.py": "acceptance/accounts/test_lan.py",
     "bridge/methods/account/lan.py": "acceptance/accounts/test_lan.py",
     "sync/lan/": "integration/lan/test_service.py",
+    "sync/lan/transport/": "integration/lan/test_service.py",
     "sync/lan/access.py": "acceptance/accounts/test_lan.py",
     "sync/lan/store.py": "integration/lan/test_exchange.py",
     "sync/recall/text/": "unit/recall/text/test_tokenizer.py",

@@ -37,7 +37,10 @@ def _show_status(result: dict[str, Any]) -> None:
     print(f"{result['state']}{where} (LAN__ENABLED={result['enabled']})")
     if result["problem"]:
         print(result["problem"])
-    print(f"other devices of the account: {result['trusted']}")
+    print(f"other devices of the account: {result['trusted']}, announced on this network: {result['found']}")
+    for interface in result["interfaces"]:
+        if interface["problem"]:
+            print(f"{interface['address']}: {interface['problem']}")
     _show_peers(result["peers"])
     for refusal in result["refusals"]:
         who = refusal["deviceId"] or "unknown"

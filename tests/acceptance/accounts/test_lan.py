@@ -66,6 +66,18 @@ def test_an_edit_travels_without_the_cloud_and_is_once_everywhere_when_the_cloud
         assert [sum(word in told for told in words) for word in (word_a, word_b)] == [1, 1]
 
 
+def test_two_devices_find_each_other_by_themselves(home_a: Home, home_b: Home, user: User, network: Network) -> None:
+    with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
+        for sidecar in (a, b):
+            listening(sidecar)
+        network.disconnect()
+        a.call_until("sync/status", lambda status: status["lan"]["peers"] == ["device-b"])
+        word = unique_text("甲说")
+        a.update(word)
+        b.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
+        assert a.call("lan/status")["found"] == 1
+
+
 def test_a_revoked_device_is_refused_and_the_status_says_so(home_a: Home, home_b: Home, user: User) -> None:
     with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
         listening(b)

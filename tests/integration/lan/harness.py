@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from sync.cloud.replication.erasure_guard import ErasureGuard, ErasureImpact
-from sync.lan import frames
 from sync.lan.exchange import PeerExchange
-from sync.lan.frames import Message
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Message
 from sync.settings.sections import PrivacySettings
 from tests.fake_cloud.server import FakeServer
 from tests.support import Device, FixedClock, device_key_in, open_device

@@ -8,19 +8,19 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sync.lan import frames
-from sync.lan.certificates import tls_context
-from sync.lan.channel import Deadlines, PeerChannel, connect_tls
-from sync.lan.frames import Hello
-from sync.lan.listener import open_listener
 from sync.lan.model import LanPeerJson
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Hello
 from sync.lan.service import LanService, LocalDevice
-from sync.lan.trust import TrustList, trust_list
+from sync.lan.transport.certificates import tls_context
+from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
+from sync.lan.transport.listener import open_listener
+from sync.lan.transport.trust import TrustList, trust_list
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.settings.sections import LanSettings
 from tests.fake_cloud.server import FakeServer
 from tests.integration.lan.harness import devices, guard_of
-from tests.support import BROKEN_AFTER, Device, device_key_in
+from tests.support import BROKEN_AFTER, Device, LoopClock, device_key_in
 
 HASTY = Deadlines(handshake=0.5, hello=0.5, frame=0.5, idle=0.5, ping=60.0)
 RECHECK_SECONDS = 0.2
@@ -60,11 +60,11 @@ class Node:
 
 @asynccontextmanager
 async def nodes(
-    folder: Path, server: FakeServer, *names: str, deadlines: Deadlines | None = None
+    folder: Path, server: FakeServer, *names: str, deadlines: Deadlines | None = None, account: str | None = None
 ) -> AsyncIterator[list[Node]]:
-    """Nodes that all trust each other."""
+    """Nodes that all trust each other. With an `account` they announce themselves on the loopback interface."""
     async with devices(folder, server, *names) as opened:
-        made = [await _node(device, deadlines) for device in opened]
+        made = [await _node(device, deadlines, account) for device in opened]
         for node in made:
             node.keys |= {other.public_key: other.device.log.device_id for other in made}
         tasks = [asyncio.create_task(node.service.run()) for node in made]
@@ -77,7 +77,7 @@ async def nodes(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _node(device: Device, deadlines: Deadlines | None) -> Node:
+async def _node(device: Device, deadlines: Deadlines | None, account: str | None) -> Node:
     key = device_key_in(device.folder)
 
     async def trust_of(own_key: str) -> TrustList:
@@ -86,10 +86,15 @@ async def _node(device: Device, deadlines: Deadlines | None) -> Node:
     def hello() -> Hello:
         return Hello(frames.PROTOCOL_VERSION, device.log.device_id, f"name of {device.log.device_id}", "1")
 
-    local = LocalDevice(key, guard_of(device), trust_of, hello, device.folder)
+    async def account_id() -> str | None:
+        return account
+
+    local = LocalDevice(key, guard_of(device), trust_of, account_id, hello, device.folder)
     settings = LanSettings(enabled="on", address="127.0.0.1")
-    service = LanService(device.log, local, clock=device.clock, settings=settings, deadlines=deadlines)
-    node = Node(device, service, await key.public_key())
+    public_key = await key.public_key()
+    clock = LoopClock(seed=hash(public_key))
+    service = LanService(device.log, local, clock=clock, settings=settings, deadlines=deadlines)
+    node = Node(device, service, public_key)
     return node
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from sync.errors import DeviceForked
-from sync.lan import frames, store
+from sync.lan import store
+from sync.lan.protocol import frames
 from sync.log import store as log_store
 from sync.log.envelope import from_wire, to_wire
 from sync.log.event_types import LESSON_LEARNED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sync.errors import LanOff, PeerRefused, PeerUnreachable
-from sync.lan import frames
-from sync.lan.certificates import tls_context
-from sync.lan.channel import Deadlines, connect_tls
-from sync.lan.frames import Hello
-from sync.lan.listener import MAX_CONNECTIONS, MAX_HANDSHAKES_PER_ADDRESS
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Hello
+from sync.lan.transport.certificates import tls_context
+from sync.lan.transport.channel import Deadlines, connect_tls
+from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_HANDSHAKES_PER_ADDRESS
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
 from tests.support import device_key_in, draft, new_server

@@ -57,6 +57,7 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
                 "websockets",
                 "cryptography",
                 "keyring",
+                "zeroconf",
                 "re2",
                 "sqlcipher3",
             },

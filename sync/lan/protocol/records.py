@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from sync.errors import InvalidInput
-from sync.lan.frames import ProtocolError
-from sync.lan.ranges import NumberRanges, contains
+from sync.lan.protocol.frames import ProtocolError
+from sync.lan.protocol.ranges import NumberRanges, contains
 from sync.log.envelope import check_name, event_ms, from_wire, to_wire
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_NAME_LENGTH, Event
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync.clock import Clock, timestamp
-from sync.lan.trust import RefusalCause
+from sync.lan.transport.trust import RefusalCause
 from sync.runtime.log_once import LogOnce
 
 MAX_REFUSALS: Final = 50  # the oldest is forgotten first

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync.lan.trust import RefusalCause, trust_list
+from sync.lan.transport.trust import RefusalCause, trust_list
 
 OWN, B, C, D = "ed25519:own", "ed25519:b", "ed25519:c", "ed25519:d"
 LIST = trust_list(OWN, {OWN: "device-a", B: "device-b", C: "device-c"}, {"device-c": None, "device-d": D})

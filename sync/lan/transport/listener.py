@@ -1,19 +1,23 @@
 """Accept connections of peers: at most so many, each with a deadline, refused before anything of it is used."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from sync.lan.channel import Deadlines, PeerChannel, accept_tls
-from sync.lan.trust import RefusalCause
+from sync.errors import location_of
+from sync.lan.transport.channel import Deadlines, PeerChannel, accept_tls
+from sync.lan.transport.trust import RefusalCause
 
 MAX_CONNECTIONS: Final = 16  # open ones and handshakes together
 MAX_HANDSHAKES_PER_ADDRESS: Final = 4  # so that one machine cannot take all places
 BACKLOG: Final = 32
 ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
+
+log = logging.getLogger(__name__)
 
 ContextFactory = Callable[[], Awaitable[ssl.SSLContext]]
 ServeChannel = Callable[[PeerChannel], Awaitable[None]]
@@ -71,6 +75,8 @@ class PeerListener:
             channel = await self._shake_hands(connection, address)
             if channel is not None:
                 await self._serve(channel)
+        except Exception as error:  # noqa: BLE001 - a defect in one connection ends that one only
+            log.error("a connection on the local network ended: %s", location_of(error))  # noqa: TRY400 - no text
         finally:
             self._open -= 1
 

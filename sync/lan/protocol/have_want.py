@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync.lan import frames
-from sync.lan.frames import Message, ProtocolError, from_wire_ranges, to_wire_ranges
-from sync.lan.ranges import NO_NUMBERS, NumberRanges, count, first_numbers, intersect, subtract, union
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Message, ProtocolError, from_wire_ranges, to_wire_ranges
+from sync.lan.protocol.ranges import NO_NUMBERS, NumberRanges, count, first_numbers, intersect, subtract, union
 
 WANT_EVENTS: Final = 1_000  # numbers in one request
 MAX_EMPTY_ANSWERS: Final = 100  # in a row, of a peer that offers what it does not send

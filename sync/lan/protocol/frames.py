@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from sync.lan.ranges import NumberRanges, Range, union
+from sync.lan.protocol.ranges import NumberRanges, Range, union
 
 PROTOCOL_VERSION: Final = 1
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024  # as on the local wire

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync.errors import DeviceForked
-from sync.lan import frames
-from sync.lan.channel import PeerChannel
 from sync.lan.exchange import PeerExchange
-from sync.lan.frames import Hello, Message, ProtocolError
-from sync.lan.trust import RefusalCause
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Hello, Message, ProtocolError
+from sync.lan.transport.channel import PeerChannel
+from sync.lan.transport.trust import RefusalCause
 from sync.runtime.change_counter import ChangeCounter
 
 MAX_WAITING_MESSAGES: Final = 256  # to a peer that does not read; an honest one is never owed as many

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sync.lan import frames
-from sync.lan.frames import ProtocolError
-from sync.lan.have_want import (
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import ProtocolError
+from sync.lan.protocol.have_want import (
     Action,
     CheckNumbers,
     Holdings,
@@ -14,7 +14,7 @@ from sync.lan.have_want import (
     SendEvents,
     StoreEvents,
 )
-from sync.lan.ranges import NumberRanges, union
+from sync.lan.protocol.ranges import NumberRanges, union
 
 A, B = "rep_a", "rep_b"
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync.lan.ranges import NumberRanges, contains, count, first_numbers, intersect, ranges_of, subtract, union
+from sync.lan.protocol.ranges import NumberRanges, contains, count, first_numbers, intersect, ranges_of, subtract, union
 
 Numbers = set[tuple[str, int]]
 numbers = st.sets(st.tuples(st.sampled_from(["rep_a", "rep_b"]), st.integers(1, 30)), max_size=40)

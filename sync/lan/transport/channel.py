@@ -5,8 +5,8 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from sync.lan import frames
-from sync.lan.frames import Message
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,15 @@ class PeerChannel:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, deadlines: Deadlines) -> None:
         self._reader = reader
         self._writer = writer
+        self._is_closed = False
         self.deadlines = deadlines
-
-    @property
-    def peer_certificate(self) -> bytes | None:
-        """The certificate that the peer has shown, in DER."""
-        tls = self._writer.get_extra_info("ssl_object")
-        certificate: bytes | None = None if tls is None else tls.getpeercert(binary_form=True)
-        return certificate
-
-    @property
-    def address(self) -> tuple[str, int]:
-        name = self._writer.get_extra_info("peername") or ("", 0)
-        return str(name[0]), int(name[1])
+        tls, name = writer.get_extra_info("ssl_object"), writer.get_extra_info("peername") or ("", 0)
+        self.peer_certificate: bytes | None = None if tls is None else tls.getpeercert(binary_form=True)  # in DER
+        self.address = (str(name[0]), int(name[1]))
 
     async def send(self, message: Message) -> None:
+        if self._is_closed:
+            raise ConnectionResetError("the connection was closed here")
         async with asyncio.timeout(self.deadlines.frame):
             self._writer.write(frames.encode(message))
             await self._writer.drain()
@@ -54,9 +48,12 @@ class PeerChannel:
 
     def close(self) -> None:
         """Close without waiting: a peer that vanished would not answer."""
-        self._writer.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._writer.close()
 
     def abort(self) -> None:
+        self._is_closed = True
         self._writer.transport.abort()
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sync.lan import frames
-from sync.lan.frames import ProtocolError
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import ProtocolError
 
 
 @pytest.mark.parametrize(

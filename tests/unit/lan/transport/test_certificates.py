@@ -5,7 +5,7 @@ import base64
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sync.lan.certificates import certificate_of, fingerprint, key_of_certificate
+from sync.lan.transport.certificates import certificate_of, fingerprint, key_of_certificate
 
 
 def public_key(number: int) -> str:

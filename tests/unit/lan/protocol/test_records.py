@@ -2,9 +2,9 @@
 
 import pytest
 
-from sync.lan.frames import ProtocolError
-from sync.lan.ranges import NumberRanges
-from sync.lan.records import PART_BYTES, parse_records, parts_of
+from sync.lan.protocol.frames import ProtocolError
+from sync.lan.protocol.ranges import NumberRanges
+from sync.lan.protocol.records import PART_BYTES, parse_records, parts_of
 from sync.log.envelope import to_wire
 from tests.support import event
 

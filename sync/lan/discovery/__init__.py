@@ -1,0 +1,1 @@
+"""How the account's devices find each other on the local network."""

@@ -1,0 +1,103 @@
+"""What a device announces on the network, and which announcements of others it tries. Pure.
+
+An announcement names neither account nor device: a random name, new at each start, and a mark of account and day.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sync.runtime.backoff import Backoff
+
+SERVICE_TYPE: Final = "_xiaobai-mem._tcp.local."
+VERSION: Final = "1"
+MARK_BYTES: Final = 8
+NAME_BYTES: Final = 8
+MARK_CONTEXT: Final = b"xiaobai-memory lan 1 "
+MAX_CANDIDATES: Final = 32  # devices of one account that are tried; the oldest goes first
+RETRY_BACKOFF: Final = Backoff(base=2.0, limit=60.0)
+POLITE_SECONDS: Final = 2.0  # the device with the greater name waits, so that two do not call each other at once
+
+
+def account_mark(account_id: str, moment: datetime) -> str:
+    """The mark of an account on the day (UTC) of `moment`. Only who knows the account's id can compute it."""
+    key = hashlib.sha256(MARK_CONTEXT + account_id.encode()).digest()
+    day = moment.astimezone(UTC).date().isoformat()
+    return base64.urlsafe_b64encode(hmac.digest(key, day.encode(), "sha256")[:MARK_BYTES]).decode().rstrip("=")
+
+
+def announcement(account_id: str, moment: datetime) -> dict[str, str]:
+    """The text record of this device."""
+    return {"v": VERSION, "h": account_mark(account_id, moment)}
+
+
+def is_of_account(properties: Mapping[bytes, bytes | None], account_id: str, moment: datetime) -> bool:
+    """Whether a text record has the account's mark, of a day that a wrong clock or another zone may have."""
+    mark = properties.get(b"h")
+    if mark is None or properties.get(b"v") != VERSION.encode():
+        return False
+    days = (moment + timedelta(days=offset) for offset in (-1, 0, 1))
+    return any(hmac.compare_digest(mark, account_mark(account_id, day).encode()) for day in days)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedDevice:
+    """An announced device of the account. Times are monotonic seconds."""
+
+    name: str
+    addresses: tuple[str, ...]
+    port: int
+    next_try: float
+    failures: int = 0
+
+
+class AnnouncedDevices:
+    """The announced devices, and when each is tried next."""
+
+    def __init__(self, own_name: str) -> None:
+        self._own_name = own_name
+        self._candidates: dict[str, AnnouncedDevice] = {}
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def add(self, name: str, addresses: tuple[str, ...], port: int, now: float) -> None:
+        """Note an announcement; the own one is ignored."""
+        if name == self._own_name or not addresses or not port:
+            return
+        known = self._candidates.pop(name, None)
+        if known is not None and (known.addresses, known.port) == (addresses, port):
+            self._candidates[name] = known
+            return
+        wait = 0.0 if self._own_name < name else POLITE_SECONDS
+        self._candidates[name] = AnnouncedDevice(name, addresses, port, now + wait)
+        while len(self._candidates) > MAX_CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+
+    def remove(self, name: str) -> None:
+        self._candidates.pop(name, None)
+
+    def due(self, now: float) -> list[AnnouncedDevice]:
+        """Those to try now."""
+        return [candidate for candidate in self._candidates.values() if candidate.next_try <= now]
+
+    def seconds_to_next(self, now: float) -> float | None:
+        """How long until the next try; None without a candidate."""
+        return min((max(0.0, candidate.next_try - now) for candidate in self._candidates.values()), default=None)
+
+    def note_result(self, name: str, now: float, *, connected: bool) -> None:
+        """Note how a try ended; one that is connected is looked at again after the longest wait."""
+        if (candidate := self._candidates.get(name)) is None:
+            return
+        failures = 0 if connected else candidate.failures + 1
+        wait = RETRY_BACKOFF.limit if connected else RETRY_BACKOFF.seconds(failures)
+        self._candidates[name] = replace(candidate, failures=failures, next_try=now + wait)
+
+    def try_all_again(self, now: float) -> None:
+        """Try each at once: a connection ended, or the addresses of this machine have changed."""
+        for name, candidate in self._candidates.items():
+            self._candidates[name] = replace(candidate, next_try=min(candidate.next_try, now + POLITE_SECONDS))

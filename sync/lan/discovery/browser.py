@@ -1,0 +1,211 @@
+"""Announce this device on the local network by multicast DNS, and find the account's others.
+
+Each address of this machine has a socket of its own, so that one that fails disturbs no other. Whatever is found is
+only an address to try: TLS decides who it is.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from zeroconf import IPVersion, ServiceStateChange, Zeroconf, get_all_addresses  # type: ignore[attr-defined]
+from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+
+from sync.clock import Clock
+from sync.lan.discovery.beacon import (
+    NAME_BYTES,
+    SERVICE_TYPE,
+    AnnouncedDevice,
+    AnnouncedDevices,
+    announcement,
+    is_of_account,
+)
+from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
+
+CHECK_SECONDS: Final = 10.0  # how often the addresses of this machine and the day are looked at
+RESOLVE_MS: Final = 3_000
+MAX_RESOLVING: Final = 8  # announcements that came without their record and are asked for at once
+MAX_NAMES: Final = 256  # announcements in a minute; more are a flood, and their cache is dropped
+FLOOD_PAUSE: Final = 60.0  # seconds without discovery after a flood
+LOOPBACK: Final = "127.0.0.1"
+EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - names for all addresses in the setting
+
+Dial = Callable[[str, int], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class InterfaceState:
+    """One address of this machine; `problem` says why nothing is announced there."""
+
+    address: str
+    problem: str | None = None
+    names: set[str] = field(default_factory=set)
+    zeroconf: AsyncZeroconf | None = None
+    browser: AsyncServiceBrowser | None = None
+    info: AsyncServiceInfo | None = None
+    mark: str = ""
+    paused_until: float = 0.0
+
+
+class Discovery:
+    """Runs beside a listener. `dial` connects to an address and returns whether a device is connected there."""
+
+    def __init__(
+        self,
+        account_id: Callable[[], Awaitable[str | None]],
+        dial: Dial,
+        connection_lost: ChangeCounter,
+        clock: Clock,
+        *,
+        only_address: str = "",
+    ) -> None:
+        self._account_id = account_id
+        self._dial = dial
+        self._connection_lost = connection_lost
+        self._clock = clock
+        self._only_address = only_address
+        self._name = f"{clock.random_bytes(NAME_BYTES).hex()}.{SERVICE_TYPE}"
+        self._account = ""
+        self._interfaces: dict[str, InterfaceState] = {}
+        self._candidates = AnnouncedDevices(self._name)
+        self._found = ChangeCounter()
+        self._resolving: set[asyncio.Task[None]] = set()
+
+    def problems(self) -> dict[str, str | None]:
+        """Each address of this machine, and why nothing is announced there."""
+        return {state.address: state.problem for state in self._interfaces.values()}
+
+    @property
+    def found(self) -> int:
+        """How many devices of the account are announced."""
+        return len(self._candidates)
+
+    async def run(self, port: int) -> None:
+        """Announce and look until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep_announcing(port))
+                group.create_task(self._try_found())
+        finally:
+            for task in self._resolving:
+                task.cancel()
+            for state in list(self._interfaces.values()):
+                await self._close(state)
+
+    async def _keep_announcing(self, port: int) -> None:
+        while True:
+            self._account = await self._account_id() or ""
+            addresses = await asyncio.to_thread(self._addresses) if self._account else []
+            for gone in [state for address, state in self._interfaces.items() if address not in addresses]:
+                await self._close(gone)
+                del self._interfaces[gone.address]
+                self._candidates.try_all_again(self._clock.monotonic())
+                self._found.increment()
+            for address in addresses:
+                await self._announce_at(self._interfaces.setdefault(address, InterfaceState(address)), port)
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def _addresses(self) -> list[str]:
+        if self._only_address not in EVERY_ADDRESS:
+            return [self._only_address]
+        return sorted(set(get_all_addresses()) - {LOOPBACK})
+
+    async def _announce_at(self, state: InterfaceState, port: int) -> None:
+        """Make the announcement of today at one address; a failure is kept and tried again."""
+        now = self._clock.monotonic()
+        if state.paused_until > now:
+            return
+        if len(state.names) > MAX_NAMES:
+            await self._close(state)
+            state.names.clear()
+            state.problem, state.paused_until = "too many announcements on this network", now + FLOOD_PAUSE
+            return
+        properties = announcement(self._account, self._clock.now())
+        if state.zeroconf is not None and state.mark == properties["h"]:
+            return
+        await self._close(state)
+        try:
+            await self._open(state, port, properties)
+        except (OSError, ValueError) as error:
+            state.problem = f"no multicast at this address ({getattr(error, 'strerror', None) or type(error).__name__})"
+            await self._close(state)
+        else:
+            state.problem, state.mark = None, properties["h"]
+
+    async def _open(self, state: InterfaceState, port: int, properties: dict[str, str]) -> None:
+        state.zeroconf = AsyncZeroconf(interfaces=[state.address], ip_version=IPVersion.V4Only)
+        packed = socket.inet_aton(state.address)
+        host = f"{self._name.partition('.')[0]}.local."
+        state.info = AsyncServiceInfo(
+            SERVICE_TYPE, self._name, addresses=[packed], port=port, properties=properties, server=host
+        )
+        await state.zeroconf.async_register_service(state.info, cooperating_responders=True)
+
+        def on_change(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
+            self._on_announcement(state, zeroconf, service_type, name, state_change)
+
+        state.browser = AsyncServiceBrowser(state.zeroconf.zeroconf, SERVICE_TYPE, handlers=[on_change])
+
+    async def _close(self, state: InterfaceState) -> None:
+        zeroconf, browser = state.zeroconf, state.browser
+        state.zeroconf = state.browser = state.info = None
+        state.mark = ""
+        with contextlib.suppress(OSError, TimeoutError):
+            if browser is not None:
+                await browser.async_cancel()
+            if zeroconf is not None:
+                await zeroconf.async_unregister_all_services()
+                await zeroconf.async_close()
+
+    def _on_announcement(
+        self, state: InterfaceState, zeroconf: Zeroconf, service_type: str, name: str, change: ServiceStateChange
+    ) -> None:
+        """An announcement came, changed or went. A flood is counted here and ended by `_announce_at`."""
+        if name == self._name:
+            return
+        if change is ServiceStateChange.Removed:
+            state.names.discard(name)
+            self._candidates.remove(name)
+            return
+        state.names.add(name)
+        if len(state.names) > MAX_NAMES:
+            return
+        info = AsyncServiceInfo(service_type, name)
+        if info.load_from_cache(zeroconf):
+            self._consider(info, name)
+        elif len(self._resolving) < MAX_RESOLVING:
+            task = asyncio.get_running_loop().create_task(self._resolve(info, zeroconf, name))
+            self._resolving.add(task)
+            task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, info: AsyncServiceInfo, zeroconf: Zeroconf, name: str) -> None:
+        with contextlib.suppress(OSError):
+            if await info.async_request(zeroconf, RESOLVE_MS):
+                self._consider(info, name)
+
+    def _consider(self, info: AsyncServiceInfo, name: str) -> None:
+        """Try a device with the mark of this account; nothing is kept of any other."""
+        if is_of_account(info.properties, self._account, self._clock.now()):
+            addresses = tuple(info.parsed_addresses(IPVersion.V4Only))
+            self._candidates.add(name, addresses, info.port or 0, self._clock.monotonic())
+            self._found.increment()
+
+    async def _try_found(self) -> None:
+        """Try each candidate when its time has come, and again when a connection ends."""
+        while True:
+            found, lost = (self._found, self._found.count), (self._connection_lost, self._connection_lost.count)
+            for candidate in self._candidates.due(self._clock.monotonic()):
+                connected = await self._try(candidate)
+                self._candidates.note_result(candidate.name, self._clock.monotonic(), connected=connected)
+            await wait_for_any_change(self._candidates.seconds_to_next(self._clock.monotonic()), found, lost)
+            if self._connection_lost.count != lost[1]:
+                self._candidates.try_all_again(self._clock.monotonic())
+
+    async def _try(self, candidate: AnnouncedDevice) -> bool:
+        for address in candidate.addresses:
+            if await self._dial(address, candidate.port):
+                return True
+        return False

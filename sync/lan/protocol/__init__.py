@@ -1,0 +1,1 @@
+"""What two devices say to each other about events. Pure."""

@@ -1,0 +1,118 @@
+"""Devices find each other by multicast DNS on the loopback interface; a stranger's announcements are bounded."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from zeroconf import IPVersion
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+from sync.lan.discovery.beacon import SERVICE_TYPE
+from sync.lan.discovery.browser import MAX_NAMES, Discovery
+from sync.runtime.change_counter import ChangeCounter
+from tests.integration.lan.nodes import Node, nodes, until, until_async
+from tests.support import FixedClock, background_task, new_server
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[AsyncZeroconf]:
+    announcing = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    yield announcing
+    await announcing.async_unregister_all_services()
+    await announcing.async_close()
+
+
+def fake_peer(number: int) -> AsyncServiceInfo:
+    return AsyncServiceInfo(
+        SERVICE_TYPE,
+        f"{number:016x}.{SERVICE_TYPE}",
+        addresses=[socket.inet_aton("127.0.0.1")],
+        port=9,
+        properties={"v": "1", "h": f"fake{number}"},
+        server=f"{number:016x}.local.",
+    )
+
+
+def discovery(account: str, dialed: list[tuple[str, int]], **more: str) -> Discovery:
+    async def account_id() -> str:
+        return account
+
+    async def dial(host: str, port: int) -> bool:
+        dialed.append((host, port))
+        return True
+
+    clock = FixedClock(seed=hash(account) % 1_000)
+    return Discovery(account_id, dial, ChangeCounter(), clock, **{"only_address": "127.0.0.1", **more})
+
+
+async def test_two_devices_of_one_account_find_each_other_and_get_level(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", account=str(uuid4())) as (a, b):
+        await a.device.record_notes("甲")
+        await until(lambda: a.service.peers() and b.service.peers())
+        await until_async(lambda: _has_text(b, "甲"), b.device.log.changed)
+        assert a.service.found() == b.service.found() == 1
+        assert [(one.address, one.problem) for one in a.service.interfaces()] == [("127.0.0.1", None)]
+
+
+async def _has_text(node: Node, text: str) -> bool:
+    return text in await node.texts()
+
+
+async def test_a_lost_connection_is_made_again_by_discovery(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", account=str(uuid4())) as (a, b):
+        await until(lambda: a.service.peers() and b.service.peers())
+        first = a.service._active[b.public_key]
+        first.channel.abort()
+        await until(lambda: _is_new_connection(a, b, first))
+
+
+def _is_new_connection(a: Node, b: Node, first: object) -> bool:
+    now = a.service._active.get(b.public_key)
+    return now is not None and now is not first
+
+
+async def test_a_guest_announces_nothing(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,):
+        await until(lambda: a.service._discovery is not None)
+        assert a.service.interfaces() == ()
+
+
+async def test_devices_of_two_accounts_do_not_call_each_other() -> None:
+    calls: list[tuple[str, int]] = []
+    one, other, third = discovery("user-1", calls), discovery("user-2", calls), discovery("user-3", calls)
+    with background_task(one.run(1)), background_task(other.run(2)), background_task(third.run(3)):
+        await until(lambda: one._interfaces and other._interfaces)
+        states = [state for found in (one, other) for state in found._interfaces.values()]
+        await until(lambda: all(len(state.names) >= 2 for state in states))
+        assert one.found == other.found == 0
+        assert calls == []
+
+
+async def test_a_flood_of_a_thousand_fake_peers_is_bounded(stranger: AsyncZeroconf) -> None:
+    calls: list[tuple[str, int]] = []
+    seen = discovery(str(uuid4()), calls)
+    with background_task(seen.run(1)) as running:
+        await until(lambda: seen.problems() == {"127.0.0.1": None})
+        (state,) = seen._interfaces.values()
+        sends = [
+            stranger.async_register_service(fake_peer(number), cooperating_responders=True) for number in range(1_000)
+        ]
+        await asyncio.gather(*sends)
+        await until(lambda: len(state.names) > MAX_NAMES)
+        assert calls == []
+        assert len(seen._resolving) <= 8
+        await seen._announce_at(state, 1)
+        assert seen.problems() == {"127.0.0.1": "too many announcements on this network"}
+        assert state.zeroconf is None, "its cache is dropped"
+        assert not running.done()
+
+
+async def test_an_address_without_multicast_is_shown_and_disturbs_nothing() -> None:
+    found = discovery(str(uuid4()), [], only_address="192.0.2.77")
+    with background_task(found.run(1)) as running:
+        await until(lambda: found.problems().get("192.0.2.77"))
+        assert "no multicast" in (found.problems()["192.0.2.77"] or "")
+        assert not running.done()

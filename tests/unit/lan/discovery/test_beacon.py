@@ -1,0 +1,100 @@
+"""What a device announces, and which announcements it tries."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sync.lan.discovery.beacon import (
+    MAX_CANDIDATES,
+    POLITE_SECONDS,
+    RETRY_BACKOFF,
+    AnnouncedDevices,
+    announcement,
+    is_of_account,
+)
+
+NOW = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
+
+
+def record(account: str, moment: datetime = NOW) -> dict[bytes, bytes | None]:
+    return {name.encode(): value.encode() for name, value in announcement(account, moment).items()}
+
+
+def test_an_announcement_names_no_account_and_is_another_every_day() -> None:
+    told = announcement("user-1", NOW)
+    assert "user-1" not in str(told)
+    assert told != announcement("user-1", NOW + timedelta(days=1))
+    assert told == announcement("user-1", NOW + timedelta(hours=11))
+    assert told["h"] != announcement("user-2", NOW)["h"]
+
+
+@pytest.mark.parametrize("hours", [-24, 0, 24])
+def test_devices_of_one_account_know_each_other_also_with_a_clock_of_another_day(hours: int) -> None:
+    assert is_of_account(record("user-1", NOW + timedelta(hours=hours)), "user-1", NOW)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        record("user-2"),
+        record("user-1", NOW - timedelta(days=2)),
+        {**record("user-1"), b"v": b"2"},
+        {b"v": b"1", b"h": None},
+        {b"v": b"1", b"h": b"\xff\xfe"},
+    ],
+    ids=range(6),
+)
+def test_any_other_announcement_is_ignored(properties: dict[bytes, bytes | None]) -> None:
+    assert not is_of_account(properties, "user-1", NOW)
+
+
+def test_the_device_with_the_smaller_name_calls_first() -> None:
+    first, second = AnnouncedDevices("a"), AnnouncedDevices("b")
+    first.add("b", ("192.0.2.2",), 1, 0.0)
+    second.add("a", ("192.0.2.1",), 1, 0.0)
+    assert [candidate.name for candidate in first.due(0.0)] == ["b"]
+    assert second.due(0.0) == []
+    assert [candidate.name for candidate in second.due(POLITE_SECONDS)] == ["a"]
+
+
+def test_the_own_announcement_and_one_without_an_address_are_ignored() -> None:
+    known = AnnouncedDevices("a")
+    known.add("a", ("192.0.2.1",), 1, 0.0)
+    known.add("b", (), 1, 0.0)
+    known.add("c", ("192.0.2.1",), 0, 0.0)
+    assert len(known) == 0
+    assert known.seconds_to_next(0.0) is None
+
+
+def test_a_failure_is_tried_again_later_and_later_and_a_lost_connection_soon() -> None:
+    known = AnnouncedDevices("a")
+    known.add("b", ("192.0.2.2",), 1, 0.0)
+    waits = []
+    for _ in range(8):
+        known.note_result("b", 0.0, connected=False)
+        waits.append(known.seconds_to_next(0.0))
+    assert waits[0] == RETRY_BACKOFF.base
+    assert waits[-1] == RETRY_BACKOFF.limit
+    known.note_result("b", 0.0, connected=True)
+    known.try_all_again(0.0)
+    assert known.seconds_to_next(0.0) == POLITE_SECONDS
+
+
+def test_the_same_announcement_again_changes_nothing_and_a_new_address_is_tried_at_once() -> None:
+    known = AnnouncedDevices("a")
+    known.add("b", ("192.0.2.2",), 1, 0.0)
+    known.note_result("b", 0.0, connected=True)
+    known.add("b", ("192.0.2.2",), 1, 0.0)
+    assert known.due(0.0) == []
+    known.add("b", ("192.0.2.9",), 1, 0.0)
+    assert [candidate.addresses for candidate in known.due(0.0)] == [("192.0.2.9",)]
+
+
+def test_a_device_that_left_is_forgotten_and_the_list_is_bounded() -> None:
+    known = AnnouncedDevices("a")
+    for number in range(1_000):
+        known.add(f"b{number}", ("192.0.2.2",), 1, 0.0)
+    assert len(known) == MAX_CANDIDATES
+    known.remove("b999")
+    assert len(known) == MAX_CANDIDATES - 1
