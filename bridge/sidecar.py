@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.errors import exit_code_of, terminal_lines
-from bridge.api.method_table import MethodTable, Notify
+from bridge.api.method_table import MethodTable, Notify, RequestClient
 from bridge.inflight_calls import InflightCalls
 from bridge.methods.registry import METHOD_TABLE
 from bridge.rpc import local_endpoint
@@ -84,6 +84,7 @@ class PendingAppProvider:
         self._inflight_calls = inflight_calls
         self._notifications_enabled = asyncio.Event()
         self._subscription_task: asyncio.Task[None] | None = None
+        self._model_offer: tuple[RequestClient, int] | None = None
         self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
 
     async def wait_until_open(self) -> "App":
@@ -93,6 +94,12 @@ class PendingAppProvider:
 
     def enable_notifications(self) -> None:
         self._notifications_enabled.set()
+
+    def offer_model(self, request_client: RequestClient, max_calls_per_day: int) -> None:
+        """Offer it to this application, and to the next one after a change of the account."""
+        self._model_offer = request_client, max_calls_per_day
+        if self._app.done():
+            _offer_model(self._app.result(), *self._model_offer)
 
     def subscribe(self, app: "App", query: "Query") -> None:
         from bridge.event_subscription import EventSubscription  # noqa: PLC0415 - it imports what was late
@@ -156,6 +163,8 @@ class PendingAppProvider:
     async def _provide_app(self, app: "App", shutdown: asyncio.Event, *, account_changed: bool) -> None:
         """Provide the application until the process ends or another account logs in."""
         self._cold_loader = None
+        if self._model_offer is not None:
+            _offer_model(app, *self._model_offer)
         self._app.set_result(app)
         telling = asyncio.create_task(self._send_notifications(app, account_changed=account_changed))
         leaving = asyncio.create_task(app.login_flow.profile_left.wait())
@@ -189,6 +198,9 @@ class EndpointAppProvider:
     def enable_notifications(self) -> None:
         return None
 
+    def offer_model(self, request_client: RequestClient, max_calls_per_day: int) -> None:
+        del request_client, max_calls_per_day  # a command ends; its model would be gone when it is asked
+
     def subscribe(self, app: "App", query: "Query") -> None:
         del app, query
         raise InvalidInput(
@@ -203,6 +215,12 @@ class EndpointAppProvider:
 
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
         return self._provider.cold_load(scope=scope, max_chars=max_chars)
+
+
+def _offer_model(app: "App", request_client: RequestClient, max_calls_per_day: int) -> None:
+    from bridge.client_model import ClientModel  # noqa: PLC0415 - only if a model is offered
+
+    app.model.offer(ClientModel(request_client), source="client", max_calls_per_day=max_calls_per_day)
 
 
 async def _serve_stdio(settings: "Settings", descriptors: tuple[int, int]) -> int:

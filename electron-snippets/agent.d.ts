@@ -37,3 +37,30 @@ export function createMemory(options: {
   limits?: Partial<Limits>;
   log?: (line: string) => void;
 }): Memory;
+
+export interface ModelRequest {
+  purpose: string;
+  system: string;
+  messages: { role: string; content: string }[];
+  /** JSON Schema of the answer */
+  schema: object;
+  maxTokens: number;
+}
+export interface ModelCompletion {
+  text: string;
+  usage?: { inputTokens?: number; outputTokens?: number };
+}
+export interface ModelOffer {
+  /** false switches the model off at once */
+  enabled: boolean;
+  readonly calls: number;
+  readonly capabilities: { model: { maxCallsPerDay: number } };
+  readonly handlers: Record<string, (params: any) => Promise<ModelCompletion>>;
+}
+/** The app's own model for the memory; off unless it is given to the supervisor. */
+export function offerModel(options: {
+  complete: (request: ModelRequest) => Promise<string | ModelCompletion>;
+  maxCallsPerDay?: number;
+  timeoutMs?: number;
+  today?: () => string;
+}): ModelOffer;

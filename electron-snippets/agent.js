@@ -13,6 +13,8 @@ const { atMost } = require('./waiting.js');
 
 const QUEUE_ENTRIES = 200;
 const QUEUE_CHARS = 4 * 1024 * 1024;
+const MODEL_CALLS = 20; // a day, that the memory may ask the app's model
+const MODEL_MS = 90_000; // the sidecar waits 100 s
 const TRIES_IN_FRONT = 2; // then an update goes behind the others, so that one bad update cannot hold up all
 const LIMITS = Object.freeze({
   loadMs: 3_000, // a message waits at most so long for its memory ...
@@ -172,6 +174,45 @@ class Memory {
   }
 }
 
+/**
+ * Let the memory use the app's own model, in the background, to find facts in what the user typed.
+ *
+ * Give `capabilities` to the handshake and `handlers` to the supervisor:
+ * `new SidecarSupervisor({ find, initialize: { capabilities: offer.capabilities }, handlers: offer.handlers })`.
+ * `offer.enabled = false` switches it off at once, for a setting of the app.
+ *
+ * @param {{ complete: (request: { purpose: string, system: string, messages: { role: string, content: string }[],
+ *   schema: object, maxTokens: number }) => Promise<string | { text: string, usage?: { inputTokens?: number,
+ *   outputTokens?: number } }>, maxCallsPerDay?: number, timeoutMs?: number, today?: () => string }} options
+ *   `complete` asks the app's model and returns its text, which should be JSON by `schema`
+ */
+function offerModel({ complete, maxCallsPerDay = MODEL_CALLS, timeoutMs = MODEL_MS, today = () => new Date().toDateString() }) {
+  if (typeof complete !== 'function') throw new TypeError('complete must be a function');
+  const offer = {
+    enabled: true,
+    calls: 0, // on `day`
+    day: today(),
+    capabilities: { model: { maxCallsPerDay } },
+    handlers: {
+      'model/complete': async (request) => {
+        if (offer.day !== today()) Object.assign(offer, { day: today(), calls: 0 });
+        if (!offer.enabled) throw new Error('the model is switched off');
+        if (offer.calls >= maxCallsPerDay) throw new Error('the model was called often enough today');
+        offer.calls += 1;
+        const answer = await inTime(timeoutMs, complete(request));
+        return typeof answer === 'string' ? { text: answer } : answer;
+      },
+    },
+  };
+  return offer;
+}
+
+function inTime(ms, promise) {
+  let timer;
+  const late = new Promise((_resolve, reject) => (timer = setTimeout(() => reject(new Error('too late')), ms)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 function templateResult(pending) {
   return {
     content: TEMPLATE,
@@ -188,4 +229,4 @@ function templateResult(pending) {
   };
 }
 
-module.exports = { createMemory, TEMPLATE, PROMPT_WITHOUT_MEMORY };
+module.exports = { createMemory, offerModel, TEMPLATE, PROMPT_WITHOUT_MEMORY };

@@ -41,6 +41,8 @@ export class SidecarClient extends EventEmitter {
   readonly stderrTail: string[];
   start(options?: { handshake?: boolean | InitializeParams; timeoutMs?: number }): Promise<InitializeJson | undefined>;
   handshake(params?: InitializeParams, options?: RequestOptions): Promise<InitializeJson>;
+  /** Answer requests of the sidecar, for what `initialize` offered. */
+  handle(method: string, answer: (params: any) => unknown): void;
   notify(method: string, params?: object): void;
   close(): Promise<{ code: number | null; signal: string | null }>;
 }

@@ -6,6 +6,8 @@
  * A client is one process and lives once; `supervisor.js` makes a new one when a process dies. Nothing here can end the
  * app: a broken pipe, a dying sidecar or a forgotten `await` become rejected promises, never uncaught exceptions.
  *
+ * The sidecar may send requests too, but only for what `initialize` offered: `handle(method, answer)` registers who answers.
+ *
  * Events: 'notification' ({ method, params }), every notification also under its method name ('memory/changed'),
  * 'log' (one line of the sidecar's stderr), 'protocolError' (SidecarError), 'exit' ({ code, signal, error }).
  */
@@ -41,6 +43,7 @@ class SidecarClient extends EventEmitter {
     this.state = 'new'; // new -> running -> closing -> ended
     this.stderrTail = [];
     this._pending = new Map();
+    this._handlers = new Map();
     this._nextId = 1;
     this._lines = new LineSplitter(lineLimit);
     this._logLines = new LineSplitter(LOG_LINE_LIMIT);
@@ -90,6 +93,11 @@ class SidecarClient extends EventEmitter {
     const answer = new Promise((resolve, reject) => this._ask(method, params, { timeoutMs, signal, resolve, reject }));
     answer.catch(() => {}); // awaiting it still raises; a forgotten await must not end the app
     return answer;
+  }
+
+  /** Answer requests of the sidecar: `answer(params)` returns the result, or a promise of it. */
+  handle(method, answer) {
+    this._handlers.set(method, answer);
   }
 
   /** Tell the sidecar something that is not answered. */
@@ -259,7 +267,9 @@ class SidecarClient extends EventEmitter {
   }
 
   _handle(message) {
-    if (typeof message.method === 'string') {
+    if (typeof message.method === 'string' && message.id !== undefined) {
+      this._answer(message);
+    } else if (typeof message.method === 'string') {
       this._tell('notification', { method: message.method, params: message.params });
       // Only names with a slash: a notification called 'error' or 'exit' must not pass for an event of ours.
       if (message.method.includes('/')) this._tell(message.method, message.params);
@@ -268,6 +278,19 @@ class SidecarClient extends EventEmitter {
     } else {
       this._pending.get(message.id)?.done(message.result); // else: a late response
     }
+  }
+
+  /** A request of the sidecar. It always gets an answer; what the error says stays in this process. */
+  async _answer({ id, method, params }) {
+    const handler = this._handlers.get(method);
+    let answer = { error: { code: -32601, message: `this app does not answer ${method}` } };
+    try {
+      if (handler) answer = { result: (await handler(params)) ?? null };
+    } catch {
+      answer = { error: { code: -32000, message: `${method} failed` } };
+    }
+    if (!this._writable() || !this._send({ jsonrpc: '2.0', id, ...answer })) return;
+    this._send({ jsonrpc: '2.0', id, error: { code: -32000, message: `the result of ${method} cannot be sent` } });
   }
 
   /** An error without an id is about a request the sidecar could not read: ours, if only one is under way. */

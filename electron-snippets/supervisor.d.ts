@@ -30,6 +30,8 @@ export interface SupervisorOptions {
   find?: () => string[];
   env?: NodeJS.ProcessEnv;
   initialize?: InitializeParams;
+  /** answers to requests of the sidecar, by method */
+  handlers?: Record<string, (params: any) => unknown>;
   policy?: Partial<Policy>;
   time?: Time;
   createClient?: (options: ClientOptions) => SidecarClient;

@@ -50,17 +50,19 @@ const REAL_TIME = Object.freeze({
 
 class SidecarSupervisor extends EventEmitter {
   /**
-   * @param {{ command?: string[], find?: () => string[], env?: NodeJS.ProcessEnv, initialize?: object,
+   * @param {{ command?: string[], find?: () => string[], env?: NodeJS.ProcessEnv, initialize?: object, handlers?: object,
    *   policy?: Partial<typeof POLICY>, time?: typeof REAL_TIME, createClient?: (options: object) => SidecarClient }} options
    *   `find` is called before every start, so an update of the app may move the executable; `initialize` are params of
-   *   the handshake (`deviceId`, `locale`, `clientInfo`)
+   *   the handshake (`deviceId`, `locale`, `clientInfo`, `capabilities`); `handlers` answer requests of the sidecar, by
+   *   method
    */
-  constructor({ command, find, env, initialize = {}, policy = {}, time = REAL_TIME, createClient }) {
+  constructor({ command, find, env, initialize = {}, handlers = {}, policy = {}, time = REAL_TIME, createClient }) {
     super();
     if (!command && !find) throw new TypeError('command or find must be given');
     this._find = find ?? (() => command);
     this._env = env;
     this._initialize = initialize;
+    this._handlers = handlers;
     this._policy = { ...POLICY, ...policy };
     this._time = time;
     this._createClient = createClient ?? ((options) => new SidecarClient(options));
@@ -144,6 +146,7 @@ class SidecarSupervisor extends EventEmitter {
       client = this._createClient({ command: this._find(), env: this._env });
       this._client = client;
       this._attach(client);
+      for (const [method, answer] of Object.entries(this._handlers)) client.handle(method, answer);
       await client.start();
       this._wake();
       const server = await client.handshake(this._initialize, { timeoutMs: this._policy.handshakeMs });

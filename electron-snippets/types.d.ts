@@ -34,6 +34,10 @@ export interface CheckJson {
   ok: boolean | null;
 }
 
+export interface ClientCapabilities {
+  model?: OfferedModel | null;
+}
+
 export interface CloudJson {
   cursor: number;
   head: number;
@@ -536,6 +540,17 @@ export interface MeantJson {
   type: string;
 }
 
+export interface ModelJson {
+  calls: number;
+  lastError: string | null;
+  maxCallsPerDay: number;
+  recorded: number;
+  refused: number;
+  source: string;
+  tokens: number;
+  waiting: number;
+}
+
 export interface NextJson {
   scope: string | null;
   sessionId: string | null;
@@ -584,6 +599,10 @@ export interface NoteRatesJson {
   duplicateCreation: number | null;
   fragmentation: number | null;
   mergeConversion: number | null;
+}
+
+export interface OfferedModel {
+  maxCallsPerDay: number;
 }
 
 export interface OmissionJson {
@@ -813,6 +832,7 @@ export interface StatusJson {
   device: ThisDeviceJson;
   document: DocumentJson;
   lan: LanJson;
+  model: ModelJson | null;
   pending: number;
   quarantined: number;
   sidecar: boolean;
@@ -904,6 +924,7 @@ export interface Methods {
       parentPid?: number | null;
       deviceId?: string | null;
       locale?: string | null;
+      capabilities?: ClientCapabilities | null;
     };
     result: InitializeJson;
   };

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sync import __version__, lazy_recall, services, wiring
+from sync import __version__, fact_services, lazy_recall, services, wiring
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.login import LoginFlow
@@ -99,13 +99,16 @@ class App:
     facts: "Callable[[], FactService]" = field(init=False)
     context: "Callable[[], ContextService]" = field(init=False)
     _open_sessions: OpenSessionTracker = field(init=False)
+    model: fact_services.ModelAccess = field(init=False)
     _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
         self.lan = wiring.lan(self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
-        self.facts = services.facts(self.log, self.draft_builder.redactor)
         self._open_sessions = OpenSessionTracker(self.log, self.clock, self.settings.sessions.idle_minutes)
+        self.facts = fact_services.facts(self.log, self.draft_builder.redactor)
+        extraction = fact_services.model_extraction(self.log, self.draft_builder.redactor, self.facts, self.clock)
+        self.model = fact_services.ModelAccess(extraction, self.memory_service, self.settings, self.profile)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
         self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
         self.erasure = ErasureService(
@@ -221,6 +224,7 @@ class App:
             sidecar=self.is_sidecar,
             version=__version__,
             lan_peers=tuple(self.lan.peer_ids()),
+            model=await self.model.status(),
         )
 
     async def check_health(self) -> "list[HealthCheck]":
@@ -242,7 +246,7 @@ class App:
         )
         jobs += [supervise("other processes", watch), *self.event_files.jobs()]
         jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
-        jobs += services.daily_jobs(self.daily)
+        jobs += [*services.daily_jobs(self.daily), supervise("model", self.model.run)]
         jobs += services.lessons_jobs(self.lesson_files, services.lessons_folder(self.settings, self.profile), self.log)
         archives, changed = self.profile.archives_folder, self.log.changed
         jobs += services.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)

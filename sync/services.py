@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sync.notes.service import NotesService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
-    from sync.understanding.service import FactService
 
 START_DELAY: Final = 0.5  # seconds after a start in which nothing else is loaded
 NOTES_BY_MEANING: Final = 5  # notes of a project that governance and retrieval compare by meaning
@@ -53,18 +52,6 @@ def insights(profile: Profile, events: EventLog, clock: Clock, *, writes: bool) 
         from sync.insights.service import InsightsService  # noqa: PLC0415 - at its first use
 
         return InsightsService(events, profile.folder / CACHE_FILE, clock=clock, may_write_cache=writes)
-
-    return opened
-
-
-def facts(events: EventLog, redactor: Redactor) -> "Callable[[], FactService]":
-    """Facts about the user and their projects."""
-
-    @cache
-    def opened() -> "FactService":
-        from sync.understanding.service import FactService  # noqa: PLC0415 - at its first use
-
-        return FactService(events, redactor)
 
     return opened
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from sync.errors import InvalidInput
 
 if TYPE_CHECKING:  # a starting sidecar has not imported it yet
+    from bridge.api.method_table import RequestClient
     from sync.app import App
     from sync.document.read.results import LoadResult
     from sync.log.model import Query
@@ -26,6 +27,10 @@ class AppProvider(Protocol):
 
     def use_locale(self, locale: str) -> None:
         """The client's locale: the language of what is answered before the application is open."""
+        ...
+
+    def offer_model(self, request_client: RequestClient, max_calls_per_day: int) -> None:
+        """The client offers its language model for so many calls a day; with 0 it takes the offer back."""
         ...
 
     def subscribe(self, app: App, query: Query) -> None:
@@ -55,6 +60,9 @@ class OpenAppProvider:
 
     def use_locale(self, locale: str) -> None:
         self.app.document.language.locale = locale
+
+    def offer_model(self, request_client: RequestClient, max_calls_per_day: int) -> None:
+        del request_client, max_calls_per_day  # a command has no client
 
     def subscribe(self, app: App, query: Query) -> None:
         del app, query

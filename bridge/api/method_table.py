@@ -48,6 +48,22 @@ def no_notifications(method: str, params: object = None, /) -> None:
     """The `Notify` of an interface without a listening client: the command line, a test."""
 
 
+class RequestClient(Protocol):
+    """Send a request to the client and return the result of its response. Raises ClientRequestFailed."""
+
+    async def __call__(self, method: str, params: object, /, *, within: float) -> object: ...
+
+
+class ClientRequestFailed(Exception):
+    """The client did not answer a request, or answered with an error. The message has no content of the client's."""
+
+
+async def no_client(method: str, params: object, /, *, within: float) -> object:
+    """The `RequestClient` of an interface without a client."""
+    del params, within
+    raise ClientRequestFailed(f"no client answers {method}")
+
+
 def no_parent_watch(pid: int, /) -> None:
     """The parent watch of an interface that ends with its command."""
 
@@ -60,6 +76,7 @@ class Context(Generic[App]):
     notify: Notify = no_notifications
     deadline: float | None = None  # seconds of the running loop's clock; None without a limit
     watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` gives the pid whose end also ends this process
+    request_client: RequestClient = no_client
     cancelled: bool = field(default=False)  # readable from any thread
 
     def report_progress(self, token: str | int, value: object) -> None:

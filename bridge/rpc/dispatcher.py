@@ -22,6 +22,7 @@ from bridge.api.errors import RpcError, first_product_error, rpc_error, rpc_erro
 from bridge.api.method_table import Context, MethodTable, Notify, no_parent_watch
 from bridge.rpc import messages
 from bridge.rpc.call_state import BatchState, CallState
+from bridge.rpc.client_requests import ClientRequests
 from bridge.rpc.framing import Frame, FrameDecoder, FramingError
 from bridge.rpc.messages import RejectedMessage
 from bridge.rpc.response_writer import ResponseWriter
@@ -65,6 +66,7 @@ class Dispatcher(Generic[App]):
         self._frame_decoder = FrameDecoder()
         self._response_writer = ResponseWriter(transport, self._frame_decoder)
         self.notify = self._response_writer.notify
+        self._client_requests = ClientRequests(self._response_writer.send_request)
         self._queued: deque[CallState] = deque()
         self._running: set[CallState] = set()
         self._unanswered_bytes = 0  # bytes of requests that are not answered
@@ -132,6 +134,8 @@ class Dispatcher(Generic[App]):
             self._reject(messages.reject_framing_error(frame), None)
             return
         incoming = messages.decode_frame(frame)
+        for response in incoming.responses:
+            self._client_requests.resolve(response)
         batch = BatchState(sum(item.id is not None for item in incoming.items)) if incoming.batch else None
         weight = len(frame) // max(1, len(incoming.items))
         for item in incoming.items:
@@ -212,7 +216,7 @@ class Dispatcher(Generic[App]):
             call_state.timer = self._loop.call_later(method.timeout, call_state.cancel, _DEADLINE_EXCEEDED)
             deadline = call_state.timer.when()
         app = self._app.result() if self._app.done() else await asyncio.shield(self._app)
-        call_state.context = Context(app, self.notify, deadline, self._watch_parent)
+        call_state.context = Context(app, self.notify, deadline, self._watch_parent, self._client_requests.request)
         result: object = await method.call(call_state.context, params)
         return result
 
@@ -264,6 +268,7 @@ class Dispatcher(Generic[App]):
             await self._shutdown_begun.wait()
             await self._drain()
         finally:
+            self._client_requests.close()
             self._transport.close()
 
     async def _drain(self) -> None:

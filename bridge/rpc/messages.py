@@ -8,7 +8,8 @@ Decisions that live here
       decoded; if that gives the very bytes received, nothing was dropped. Frames in another spelling (spaces, escaped
       characters) are checked on their skeleton, the text without its strings, where every ':' is one member.
     * An id is echoed as the bytes that came: 1.0 stays 1.0, an escape stays an escape.
-    * A response without a request is ignored: answering it could start an endless exchange of errors.
+    * A response without a request is ignored: answering it could start an endless exchange of errors. One with a string
+      as its id may belong to a request that this program sent.
 """
 
 import re
@@ -42,11 +43,20 @@ class RejectedMessage(msgspec.Struct, frozen=True):
     error: RpcError
 
 
+class ClientResponse(msgspec.Struct, frozen=True):
+    """The client's answer to a request of this program: its `result`, unless `is_error`."""
+
+    id: str
+    result: object
+    is_error: bool
+
+
 class DecodedFrame(msgspec.Struct, frozen=True):
-    """What one frame holds. Responses have been dropped, so `items` may be empty."""
+    """What one frame holds. Responses whose id no request of ours can have are dropped, so `items` may be empty."""
 
     items: list[Call | RejectedMessage]
     batch: bool = False
+    responses: tuple[ClientResponse, ...] = ()
 
 
 class _Id(msgspec.Struct):
@@ -101,8 +111,7 @@ def decode_frame(frame: bytes) -> DecodedFrame:
         return _single(reject("invalid_request", wrong, _recover_id(frame)))
     if type(value) is list:
         return _batch(frame, value)
-    item = _item(value, None if canonical else frame)
-    return DecodedFrame([] if item is None else [item])
+    return _decoded([_item(value, None if canonical else frame)], batch=False)
 
 
 def _single(rejected: RejectedMessage) -> DecodedFrame:
@@ -114,16 +123,24 @@ def _batch(frame: bytes, values: list[object]) -> DecodedFrame:
         return _single(reject("invalid_request", "the batch is empty"))
     if len(values) > BATCH_LIMIT:
         return _single(reject("invalid_request", f"a batch holds at most {BATCH_LIMIT} calls"))
-    items = (_item(value, bytes(part)) for value, part in zip(values, _decode_parts(frame), strict=True))
-    return DecodedFrame([item for item in items if item is not None], batch=True)
+    parts = zip(values, _decode_parts(frame), strict=True)
+    return _decoded([_item(value, bytes(part)) for value, part in parts], batch=True)
 
 
-def _item(value: object, raw: bytes | None) -> Call | RejectedMessage | None:
-    """One member of a batch or the whole frame; None for a response. `spelled` are its bytes if not canonical."""
+def _decoded(items: list[Call | RejectedMessage | ClientResponse | None], *, batch: bool) -> DecodedFrame:
+    """The frame of these members; what answers us stands apart."""
+    asked = [item for item in items if isinstance(item, Call | RejectedMessage)]
+    return DecodedFrame(asked, batch, tuple(item for item in items if isinstance(item, ClientResponse)))
+
+
+def _item(value: object, raw: bytes | None) -> Call | RejectedMessage | ClientResponse | None:
+    """One member of a batch or the whole frame; None for a response to drop. `raw` are its bytes if not canonical."""
     if type(value) is not dict:
         return reject("invalid_request", "a request is an object")
     if "method" not in value and ("result" in value or "error" in value):
-        return None
+        answered = value.get("id")
+        is_error = "error" in value
+        return ClientResponse(answered, value.get("result"), is_error) if type(answered) is str else None
     id_value = value.get("id")
     if type(id_value) not in _ID_TYPES:
         return reject("invalid_request", "an id is a string, a number or null")
@@ -203,6 +220,10 @@ def encode_result(id: bytes, result: object) -> bytes:  # noqa: A002 - the wire'
 
 def encode_error(id: bytes, error: RpcError) -> bytes:  # noqa: A002 - the wire's own name
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error))
+
+
+def encode_request(id_: str, method: str, params: object) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (_encode(id_), _encode(method), _encode(params))
 
 
 def encode_notification(method: str, params: object) -> bytes:

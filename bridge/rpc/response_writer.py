@@ -1,4 +1,4 @@
-"""What leaves: answers, answers of batches, notifications; framed as the peer wants them.
+"""What leaves: answers, answers of batches, notifications, requests to the client; framed as the peer wants them.
 
 Decision that lives here
     * Notifications are hints. While nobody has spoken yet (the framing is unknown) or the client does not read, the
@@ -53,6 +53,13 @@ class ResponseWriter:
         self._pending_notifications.pop(method, None)
         self._pending_notifications[method] = payload
         self.flush_notifications()
+
+    def send_request(self, id_: str, method: str, params: object) -> bool:
+        """Send a request to the client; False if it does not read now. Raises TypeError if it is not JSON."""
+        if self.connection_lost or self._frame_decoder.framing is None or not self.can_write():
+            return False
+        self._write(messages.encode_request(id_, method, params))
+        return True
 
     def flush_notifications(self) -> None:
         """Send the waiting notifications while there is room."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from sync.cloud.replication.pull_progress import PullProgress
     from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
+    from sync.understanding.model_port import ModelStatus
 
 
 class ServerInfoJson(TypedDict):
@@ -68,6 +69,22 @@ class LanJson(TypedDict):
     peers: list[str]
 
 
+class ModelJson(TypedDict):
+    """The language model that finds facts: `client`'s own, or an `api` of the settings. Calls and tokens of today.
+
+    `waiting`: exchanges that it has not read. `recorded`, `refused`: facts and operations since the start.
+    """
+
+    source: str
+    maxCallsPerDay: int
+    calls: int
+    tokens: int
+    waiting: int
+    recorded: int
+    refused: int
+    lastError: str | None
+
+
 class WatchersJson(TypedDict):
     file: bool
 
@@ -83,6 +100,7 @@ class StatusJson(TypedDict):
     watchers: WatchersJson
     sidecar: bool
     version: str
+    model: ModelJson | None
 
 
 class ProgressValueJson(TypedDict):
@@ -117,6 +135,7 @@ class AppStatus:
     sidecar: bool
     version: str
     lan_peers: tuple[str, ...] = ()  # the ids of connected devices
+    model: "ModelStatus | None" = None
 
 
 def status_to_json(value: AppStatus) -> StatusJson:
@@ -135,6 +154,20 @@ def status_to_json(value: AppStatus) -> StatusJson:
         "watchers": {"file": value.watching},
         "sidecar": value.sidecar,
         "version": value.version,
+        "model": None if value.model is None else model_to_json(value.model),
+    }
+
+
+def model_to_json(value: "ModelStatus") -> ModelJson:
+    return {
+        "source": value.source,
+        "maxCallsPerDay": value.max_calls_per_day,
+        "calls": value.calls,
+        "tokens": value.tokens,
+        "waiting": value.waiting,
+        "recorded": value.recorded,
+        "refused": value.refused,
+        "lastError": value.last_error,
     }
 
 

@@ -10,6 +10,9 @@ from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 ORDER_VERSION: Final = "document.order"  # how often the order of the events has changed
 SHARED_ORDER_VERSION: Final = "document.shared.order"  # the order version of the newest shared document
 REDACTION_RULES: Final = "redaction.rules"  # the redaction rules under which the whole log was last scanned
+MODEL_DAY: Final = "understanding.model_day"  # the day, as an ordinal, that the next two rows count
+MODEL_CALLS: Final = "understanding.model_calls"  # calls of the language model on that day
+MODEL_TOKENS: Final = "understanding.model_tokens"  # tokens that they cost, as far as the model says so
 DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 
 _NAMES: Final = frozenset(
@@ -18,6 +21,9 @@ _NAMES: Final = frozenset(
         SHARED_ORDER_VERSION,
         REDACTION_RULES,
         DAILY_STARTED,
+        MODEL_DAY,
+        MODEL_CALLS,
+        MODEL_TOKENS,
         RECOVERY_STARTED,  # when versions were lost, in milliseconds; 0 after the recovery
         VERSION_ON_DISK,  # the newest version that was read from or written to the memory file
     }

@@ -14,7 +14,7 @@ from sync.errors import InvalidInput, StorageBusy
 from sync.log import outbox_store, store
 from sync.log.integrity import store as integrity_store
 from sync.log.integrity.store import ProblemJson
-from sync.log.local_state import REDACTION_RULES
+from sync.log.local_state import MODEL_DAY, REDACTION_RULES
 from sync.log.model import CLOUD, AppendResult, Event, EventDraft, EventPage, Query, RefusedEvent
 from sync.log.projections.registry import PROJECTIONS
 from sync.runtime.change_counter import ChangeCounter
@@ -22,7 +22,7 @@ from sync.runtime.change_counter import ChangeCounter
 BuildDrafts = Callable[[Transaction], Sequence[EventDraft]]
 StoreWithEvents = Callable[[Transaction, Sequence[AppendResult]], None]
 # Names that begin with one of these belong to this program.
-RESERVED_PREFIXES: Final = frozenset(name.partition(".")[0] for name in (*PROJECTIONS, REDACTION_RULES))
+RESERVED_PREFIXES: Final = frozenset(name.partition(".")[0] for name in (*PROJECTIONS, REDACTION_RULES, MODEL_DAY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,3 +223,17 @@ class RecallSettings(SettingsSection):
     embeddings_model: Annotated[
         Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
     ] = None
+
+
+class ModelSettings(SettingsSection):
+    url: Annotated[
+        Address | None,
+        Field(
+            description="an OpenAI-compatible API (`https://…/v1`) whose language model finds facts in the background;"
+            " it gets redacted text only. An app can offer its own model instead ([facts](facts.md))"
+        ),
+    ] = None
+    model: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
+    ] = None
+    max_calls_per_day: Annotated[int, Field(ge=0, le=1_000, description="calls of that API on one day")] = 20

@@ -33,6 +33,7 @@ from sync.settings.sections import (
     LanSettings,
     LessonSettings,
     LoadSettings,
+    ModelSettings,
     PrivacySettings,
     RecallSettings,
     RecordSettings,
@@ -47,6 +48,7 @@ from sync.settings.values import decode_key
 NESTING_SEPARATOR: Final = "__"
 ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first one set; never settings
 EMBEDDINGS_KEY_VARIABLE: Final = f"{ENV_PREFIX}EMBEDDINGS_KEY"  # a secret, so it is no setting and in no file
+MODEL_KEY_VARIABLE: Final = f"{ENV_PREFIX}MODEL_KEY"  # likewise
 EVENTS_FOLDER: Final = "memory-data"  # the folder of seed 002 §3
 
 Key = Annotated[SecretStr, BeforeValidator(lambda raw: raw if isinstance(raw, SecretStr) else decode_key(raw))]
@@ -123,6 +125,7 @@ class Settings(BaseSettings):
     sync: SyncSettings = SyncSettings()
     lan: LanSettings = LanSettings()
     recall: RecallSettings = RecallSettings()
+    model: ModelSettings = ModelSettings()
 
     @classmethod
     def from_sources(cls, **flags: Any) -> "Settings":
@@ -146,6 +149,11 @@ class Settings(BaseSettings):
             missing = "EMBEDDINGS_URL" if recall.embeddings_url is None else "EMBEDDINGS_MODEL"
             raise SettingsError(
                 f"{ENV_PREFIX}RECALL__{missing} is missing: an embeddings API needs its address and its model"
+            )
+        if (settings.model.url is None) != (settings.model.model is None):
+            missing = "URL" if settings.model.url is None else "MODEL"
+            raise SettingsError(
+                f"{ENV_PREFIX}MODEL__{missing} is missing: a model's API needs its address and its model"
             )
         return settings
 
@@ -194,7 +202,7 @@ def _check_variables(environment: Mapping[str, str], model: type[BaseModel]) -> 
     """Refuse variables that name no setting, and lists and tables that are no JSON. Raises SettingsError."""
     for variable, value in environment.items():
         name = variable.upper()
-        if not name.startswith(ENV_PREFIX) or name == EMBEDDINGS_KEY_VARIABLE:
+        if not name.startswith(ENV_PREFIX) or name in {EMBEDDINGS_KEY_VARIABLE, MODEL_KEY_VARIABLE}:
             continue
         kind = _type_of_setting(name.removeprefix(ENV_PREFIX).lower().split(NESTING_SEPARATOR), model)
         if kind is None:
@@ -274,6 +282,11 @@ def pop_admin_key(environment: MutableMapping[str, str]) -> str:
 def read_embeddings_key(environment: Mapping[str, str]) -> str | None:
     """The key of an embeddings API, if the environment has one."""
     return environment.get(EMBEDDINGS_KEY_VARIABLE, "").strip() or None
+
+
+def read_model_key(environment: Mapping[str, str]) -> str | None:
+    """The key of a language model's API, if the environment has one."""
+    return environment.get(MODEL_KEY_VARIABLE, "").strip() or None
 
 
 def key_kind(key: str) -> Literal["service", "publishable", "anon", "unknown"]:

@@ -71,24 +71,28 @@ _SECTION_OF_KIND: Final = {
 # --- drafts --------------------------------------------------------------------------------------------------------
 
 
-def statement_drafts(
-    statements: Sequence[Statement], exchange: EventDraft, redactor: Redactor, *, extractor: str = "rules"
-) -> list[EventDraft]:
+def statement_drafts(statements: Sequence[Statement], exchange: EventDraft, redactor: Redactor) -> list[EventDraft]:
     """The events of the statements in an exchange, whose draft has its id. Repeated, they have the same ids."""
-    drafts = []
-    for number, statement in enumerate(statements, start=1):
-        payload = {
-            "fact_type": _FACT_TYPES.get(statement.kind, "note"),
-            **_statement_fields(statement),
-            "evidence": [exchange.event_id],
-            "extractor": extractor,
-        }
-        if statement.kind in PROJECT_KINDS and exchange.project_id != GLOBAL_PROJECT:
-            payload["subject"] = PROJECT_SUBJECT + exchange.project_id
-        fact_id = f"{exchange.event_id}.fact.{number}"
-        clean = redactor.clean_payload(payload)
-        drafts.append(replace(exchange, type=MEMORY_FACT, payload=clean, origin=Origin.USER, event_id=fact_id))
-    return drafts
+    return [
+        statement_draft(statement, exchange, f"{exchange.event_id}.fact.{number}", redactor)
+        for number, statement in enumerate(statements, start=1)
+    ]
+
+
+def statement_draft(
+    statement: Statement, exchange: EventDraft, fact_id: str, redactor: Redactor, *, extractor: str = "rules"
+) -> EventDraft:
+    """The event of one statement in an exchange; it has the exchange's session and project."""
+    payload = {
+        "fact_type": _FACT_TYPES.get(statement.kind, "note"),
+        **_statement_fields(statement),
+        "evidence": [exchange.event_id],
+        "extractor": extractor,
+    }
+    if statement.kind in PROJECT_KINDS and exchange.project_id != GLOBAL_PROJECT:
+        payload["subject"] = PROJECT_SUBJECT + exchange.project_id
+    clean = redactor.clean_payload(payload)
+    return replace(exchange, type=MEMORY_FACT, payload=clean, origin=Origin.USER, event_id=fact_id)
 
 
 def answer_draft(

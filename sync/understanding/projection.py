@@ -110,6 +110,10 @@ class FactProjection:
     def __init__(self) -> None:
         self._state = _State()
 
+    def is_retracted(self, event_id: str) -> bool:
+        """Whether an event was erased or corrected, as of the last `read`."""
+        return event_id in self._state.retracted
+
     def read(self, connection: Transaction) -> Facts:
         """The facts as the log says them in this transaction."""
         state = self._state

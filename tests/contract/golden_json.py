@@ -33,6 +33,7 @@ from sync.contract.status import (
     cloud_status_to_json,
     code_sent_to_json,
     error_to_json,
+    model_to_json,
     pull_progress_to_json,
     status_to_json,
 )
@@ -58,10 +59,12 @@ from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules
 from sync.startup.doctor import HealthCheck
+from sync.understanding.model_port import ModelStatus
 from tests.contract.note_samples import note_samples
 from tests.support import event
 
 FILE: Final = Path(__file__).with_name("golden") / "contract.json"
+_MODEL: Final = ModelStatus("client", 20, 3, 900, 4, 5, 6, "the model did not answer in time")
 SHA: Final = "0123456789abcdef" * 4
 SECTION: Final = ("用户偏好", "工作习惯")
 
@@ -143,6 +146,7 @@ def samples() -> dict[str, list[Any]]:
             append_results_to_json([AppendResult(_EVENTS[0], False), AppendResult(_EVENTS[1], True)])
         ],
         "sync_round_to_json": [RoundJson(3, 2, 1)],
+        "model_to_json": [model_to_json(_MODEL)],
         "status_to_json": [status_to_json(_status())],
         "update_to_json": [
             update_to_json(UpdateResult("evt_1", True, None, 2)),
@@ -260,6 +264,7 @@ def _status() -> AppStatus:
         watching=True,
         sidecar=True,
         version="0.0.0",
+        model=_MODEL,
     )
 
 

@@ -24,12 +24,25 @@ MAX_WAIT_MS: Final = 30_000
 FILE_CHECK_TIMEOUT: Final = 0.5
 
 
+class OfferedModel(msgspec.Struct, frozen=True, rename="camel"):
+    """The client's language model, for `model/complete`. 0 takes an earlier offer back."""
+
+    max_calls_per_day: Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+
+
+class ClientCapabilities(msgspec.Struct, frozen=True, rename="camel"):
+    """What the client can be asked for. Unknown names are ignored: clients of LSP send many."""
+
+    model: OfferedModel | None = None
+
+
 class Initialize(Params, frozen=True):
     protocol_version: int = PROTOCOL_VERSION
     client_info: dict[str, Any] | None = None
     parent_pid: int | None = None
     device_id: Annotated[str, msgspec.Meta(pattern=DEVICE_ID_PATTERN)] | None = None
     locale: str | None = None
+    capabilities: ClientCapabilities | None = None
 
 
 class Load(Params, frozen=True):
@@ -63,6 +76,8 @@ async def initialize(context: Context[AppProvider], params: Initialize) -> Initi
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     context.app.enable_notifications()
+    if params.capabilities is not None and params.capabilities.model is not None:
+        context.app.offer_model(context.request_client, params.capabilities.model.max_calls_per_day)
     if params.locale:
         context.app.use_locale(params.locale)
     app = await context.app.wait_until_open()

@@ -9,9 +9,18 @@ const [mode, argument] = process.argv.slice(2);
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
 const hello = (protocolVersion) => ({ protocolVersion, serverInfo: { name: 'xiaobai-memory', version: '9.8.7' } });
 
+let asked;
+
 const MODES = {
   /** Answers every call with its method and params. */
   echo: ({ id, method, params }) => say({ id, result: method === 'initialize' ? hello(1) : { method, params } }),
+  /** Sends a request for which nobody is registered, and answers a call with the code of the error that it got. */
+  asks: ({ id, method, error }) => {
+    if (method === 'initialize') return say({ id, result: hello(1) });
+    if (method === undefined) return say({ id: asked, result: { code: error.code } });
+    asked = id;
+    return say({ id: 'sidecar-1', method: 'model/complete', params: {} });
+  },
   /** Sends an answer byte by byte. */
   bytes: ({ id, params }) => {
     const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', id, result: params.text })}\n`);

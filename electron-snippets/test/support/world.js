@@ -67,6 +67,15 @@ function next(emitter, event, fits = () => true) {
 const reaches = (supervisor, state) =>
   supervisor.state === state ? Promise.resolve(supervisor.snapshot) : next(supervisor, 'state', (snapshot) => snapshot.state === state);
 
+/** Resolves when `reached()` says so. */
+async function until(reached, what, ms = WITHIN_MS) {
+  const end = performance.now() + ms;
+  while (!(await reached())) {
+    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    await wait(LOOK_MS);
+  }
+}
+
 function isAlive(pid) {
   try {
     process.kill(pid, 0);
@@ -93,4 +102,4 @@ async function gone(pid, ms = 6_000) {
 /** What a promise rejects with. */
 const rejection = (promise) => within(promise.then((value) => { throw new Error(`resolved with ${JSON.stringify(value)}`); }, (error) => error), 'a rejection');
 
-module.exports = { COMMAND, FAKE, fake, gone, isAlive, makeHome, next, reaches, rejection, within };
+module.exports = { COMMAND, FAKE, fake, gone, isAlive, makeHome, next, reaches, rejection, until, within };

@@ -41,7 +41,7 @@ from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
 from sync.log.event_types import DEVICE_EVENT_TYPES, EXCHANGE_RECORDED
 from sync.log.log import EventLog, StoreWithEvents, user_visible_outbox
-from sync.log.model import AppendResult, EventDraft
+from sync.log.model import AppendResult, Event, EventDraft
 from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
@@ -82,6 +82,7 @@ class MemoryService:
         self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
+        self.on_exchange: Callable[[Event, str], None] | None = None  # gets each new exchange, with the user's words
         self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
 
@@ -155,6 +156,8 @@ class MemoryService:
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
+        if self.on_exchange is not None and not recorded[0].duplicate:
+            self.on_exchange(recorded[0].event, redacted.user_message)
         return UpdateResult(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
     def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bridge.api.errors import INVALID_REQUEST, PARSE_ERROR
 from bridge.rpc import messages
 from bridge.rpc.framing import FramingError
-from bridge.rpc.messages import DEPTH_LIMIT, Call, RejectedMessage, decode_frame
+from bridge.rpc.messages import DEPTH_LIMIT, Call, ClientResponse, RejectedMessage, decode_frame
 
 JSON = st.recursive(
     st.none()
@@ -155,6 +155,13 @@ def test_a_request_without_id_is_a_notification_and_one_with_null_is_not() -> No
 )
 def test_a_response_without_a_waiting_call_is_ignored(rest: str) -> None:
     assert decode_frame(f'{{"jsonrpc":"2.0",{rest}}}'.encode()).items == []
+
+
+def test_a_response_with_a_string_as_its_id_may_answer_a_request_of_ours() -> None:
+    answered = decode_frame(b'{"jsonrpc":"2.0","id":"sidecar-1","result":{"a":1}}')
+    assert (answered.items, answered.responses) == ([], (ClientResponse("sidecar-1", {"a": 1}, False),))
+    failed = decode_frame(b'[{"jsonrpc":"2.0","id":"sidecar-1","error":{"code":1,"message":"x"}}]')
+    assert (failed.items, failed.responses) == ([], (ClientResponse("sidecar-1", None, True),))
 
 
 def test_a_batch_holds_calls_and_refusals_in_order() -> None:

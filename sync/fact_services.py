@@ -1,0 +1,105 @@
+"""The facts of a profile, and the language model that finds some of them: loaded at their first use."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from sync.accounts.profiles import Profile
+from sync.clock import Clock
+from sync.log.log import EventLog
+from sync.redaction import Redactor
+from sync.settings.settings import Settings, read_model_key
+from sync.system.secret_store import open_secret_store
+
+if TYPE_CHECKING:
+    from sync.document.read.memory_service import MemoryService
+    from sync.understanding.model_extraction import ModelExtraction
+    from sync.understanding.model_port import LanguageModel, ModelStatus
+    from sync.understanding.service import FactService
+
+KEY_SERVICE: Final = "xiaobai-memory model"  # the name of the API key's entry in the keychain
+
+
+def facts(events: EventLog, redactor: Redactor) -> "Callable[[], FactService]":
+    """Facts about the user and their projects."""
+
+    @cache
+    def opened() -> "FactService":
+        from sync.understanding.service import FactService  # noqa: PLC0415 - at its first use
+
+        return FactService(events, redactor)
+
+    return opened
+
+
+def model_extraction(
+    events: EventLog, redactor: Redactor, fact_service: "Callable[[], FactService]", clock: Clock
+) -> "Callable[[], ModelExtraction]":
+    """The exchanges that wait for a language model."""
+
+    @cache
+    def opened() -> "ModelExtraction":
+        from sync.understanding.model_extraction import ModelExtraction  # noqa: PLC0415 - if a model is offered
+
+        return ModelExtraction(events, redactor, fact_service().projection, clock)
+
+    return opened
+
+
+class ModelAccess:
+    """The language model of an open application: offered by the client, or named by the settings, or none."""
+
+    def __init__(
+        self,
+        extraction: "Callable[[], ModelExtraction]",
+        memory_service: "MemoryService",
+        settings: Settings,
+        profile: Profile,
+    ) -> None:
+        self._extraction = extraction
+        self._memory_service = memory_service
+        self._settings = settings
+        self._profile = profile
+        self._offered = asyncio.Event()
+
+    def offer(self, model: "LanguageModel", *, source: str, max_calls_per_day: int) -> None:
+        """Have this model find facts in the background. A model that the settings name is not replaced."""
+        if source == "client" and self._settings.model.url is not None:
+            return
+        extraction = self._extraction()
+        extraction.offer(model, source=source, max_calls_per_day=max_calls_per_day)
+        self._memory_service.on_exchange = extraction.add
+        self._offered.set()
+
+    async def status(self) -> "ModelStatus | None":
+        """What the model cost today; None if none was offered."""
+        return await self._extraction().status() if self._offered.is_set() else None
+
+    async def run(self) -> None:
+        """Ask the model from its offer on, until cancelled."""
+        options = self._settings.model
+        if options.url is not None and not self._offered.is_set():
+            model = await asyncio.to_thread(_api_model, self._settings, self._profile)
+            self.offer(model, source="api", max_calls_per_day=options.max_calls_per_day)
+        await self._offered.wait()
+        await self._extraction().run()
+
+
+def _api_model(settings: Settings, profile: Profile) -> "LanguageModel":
+    """The model that the settings name."""
+    from sync.understanding.api_model import ApiModel  # noqa: PLC0415 - only if the settings name one
+
+    assert settings.model.url is not None  # the caller checks it
+    assert settings.model.model is not None  # the settings check it
+    return ApiModel(settings.model.url, settings.model.model, partial(_load_key, settings, profile))
+
+
+def _load_key(settings: Settings, profile: Profile) -> str | None:
+    """The key from the environment, else from the keychain."""
+    if (key := read_model_key(os.environ)) is not None:
+        return key
+    path, prefer_file = profile.folder / "model-key", settings.token_store == "file"  # noqa: S105 - the name of a place
+    stored = open_secret_store(path, KEY_SERVICE, profile.name, prefer_file=prefer_file).load()
+    return None if stored is None else stored.decode("ascii", "ignore").strip() or None

@@ -1,0 +1,51 @@
+"""A language model behind an OpenAI-compatible API that the user has configured. It gets redacted text only."""
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from sync.errors import XiaobaiError
+from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
+
+FIRST_ERROR_STATUS: Final = 400
+ANSWER_TIMEOUT: Final = 100.0  # seconds
+
+
+class ApiModel:
+    """`read_key` is called at each request, in a thread: a keychain is slow, and a key may be entered later."""
+
+    def __init__(self, url: str, model: str, read_key: Callable[[], str | None]) -> None:
+        self._url = url.rstrip("/") + "/chat/completions"
+        self._model = model
+        self._read_key = read_key
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        body = {
+            "model": self._model,
+            "messages": [{"role": "system", "content": request.system}, *request.messages],
+            "max_tokens": request.max_tokens,
+            "response_format": {"type": "json_object"},
+        }
+        try:
+            answer = await self._post(body)
+            text = answer["choices"][0]["message"]["content"]
+            tokens = (answer.get("usage") or {}).get("total_tokens", 0)
+            return ModelReply(str(text), tokens if isinstance(tokens, int) else 0)
+        except XiaobaiError as error:
+            raise ModelFailed(f"the model's API could not be asked ({error.kind})") from error
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            raise ModelFailed(f"the answer of the model's API has no text ({type(error).__name__})") from error
+
+    async def _post(self, body: dict[str, Any]) -> Any:
+        http: Any = await asyncio.to_thread(importlib.import_module, "sync.cloud.supabase.http_client")  # with httpx
+        key = await asyncio.to_thread(self._read_key)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        wire = http.HttpClient(self._url, ANSWER_TIMEOUT)
+        try:
+            answer = await wire.await_reply(wire.client.post(self._url, json=body, headers=headers))
+            if answer.status_code >= FIRST_ERROR_STATUS:
+                raise ModelFailed(f"the model's API answered {answer.status_code}")
+            return answer.json()
+        finally:
+            await wire.close()
