@@ -27,6 +27,7 @@ from tests.simulation.workload.plan import (
     FEW_ASKED,
     FEW_MET,
     FEW_RETURNS,
+    FEW_STATED,
     FEW_TAUGHT,
     FEWEST,
     IS_SLOW,
@@ -38,6 +39,7 @@ from tests.simulation.workload.plan import (
     MOST_MET,
     MOST_PAUSES,
     MOST_RETURNS,
+    MOST_STATED,
     MOST_TAUGHT,
     PAUSES,
     PAUSING,
@@ -46,6 +48,8 @@ from tests.simulation.workload.plan import (
     RETURNS,
     SLOW,
     SLOWEST,
+    STATES,
+    STATING,
     TEACHES,
     TEACHING,
     TOGETHER,
@@ -286,6 +290,9 @@ def _ranges(recorded: Collection[str]) -> Iterable[str]:
     if TEACHING in recorded:
         times = f"{FEW_TAUGHT} to {MOST_TAUGHT} times"
         yield f"In {TEACHES:.0%} (`{TEACHING}`) people teach, correct and forget lessons, {times}."
+    if STATING in recorded:
+        times = f"{FEW_STATED} to {MOST_STATED} times"
+        yield f"In {STATES:.0%} (`{STATING}`) people state, change and retract facts, {times}."
 
 
 def part(record: SimulationReport) -> str:

@@ -24,7 +24,7 @@ from tests.simulation.checks.expected_state import ExpectedState
 from tests.simulation.host.device import SimulatedDevice, SimulationContext
 from tests.simulation.host.network import NetworkLine, SimulatedServer
 from tests.simulation.host.simulated_host import DeviceClock, ProcessDied, SimulatedHost
-from tests.simulation.workload import actions, client_actions
+from tests.simulation.workload import actions, client_actions, fact_actions
 from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import ASKED_FROM, ASKING, SLOW, PlanStep, SimulationPlan, make_plan
 from tests.support import VirtualTimeLoop
@@ -241,6 +241,7 @@ class Simulator:
     async def _check_invariants(self) -> None:
         """Read what every program shows, end them all, and check what is on disk."""
         views = {device.name: await actions.views_of_others(self, device) for device in self.devices}
+        facts = {device.name: await fact_actions.read_facts(self, device) for device in self.devices}
         pages = {device.name: await client_actions.pages(self, device) for device in self.devices if self.is_asking}
         for device in self.devices if self.is_asking else ():
             await self.run_action(device, client_actions.final_searches(self, device), PATIENCE)
@@ -254,6 +255,7 @@ class Simulator:
         for profile in held:
             self.trace_event(f"{profile.name} shows {digest_of(profile.documents.encode())}")
         self.defects += invariants.find_defects(self, views, held)
+        self.defects += fact_actions.find_fact_defects(self, facts, held)
         self.defects += client_invariants.find_client_defects(self, held, pages) if self.is_asking else []
 
     def _alternate_clones(self, number: int) -> list[SimulatedDevice]:

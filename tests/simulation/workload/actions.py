@@ -18,7 +18,7 @@ from sync.open_app import AppMode, open_app
 from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
-from tests.simulation.workload import client_actions, lesson_actions
+from tests.simulation.workload import client_actions, fact_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import PlanStep
 
@@ -632,4 +632,5 @@ ACTS: Final[Mapping[str, Act]] = {
     "back up": back_up,
     "roll back": roll_back,
     **lesson_actions.ACTS,
+    **fact_actions.ACTS,
 }

@@ -55,6 +55,7 @@ SLOW: Final = "slow"
 PAUSING: Final = "pausing"
 ERASED: Final = "erased"
 TEACHING: Final = "teaching"
+STATING: Final = "stating"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -63,6 +64,13 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     PAUSING: (("pause", 1),),
     ERASED: (("stale after forget", 1),),
     TEACHING: (("teach", 5), ("correct", 3), ("forget lesson", 2)),
+    STATING: (
+        ("state fact", 8),
+        ("propose fact", 1),
+        ("amend fact", 2),
+        ("take back fact", 2),
+        ("bring back fact", 1),
+    ),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -98,6 +106,9 @@ ERASED_FROM: Final = 5_000
 TEACHES: Final = 0.2  # probability of users who teach, correct and forget lessons
 FEW_TAUGHT, MOST_TAUGHT = 4, 10
 TAUGHT_FROM: Final = 6_000
+STATES: Final = 0.2  # probability of users who state, change and retract facts
+FEW_STATED, MOST_STATED = 6, 14
+STATED_FROM: Final = 7_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -243,6 +254,16 @@ def _with_lessons(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, TEACHING, actions, TAUGHT_FROM, chance)
 
 
+def _with_facts(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"stating {plan.seed}")
+    if chance.random() >= STATES:
+        return plan
+    acts = BESIDES[STATING]
+    count = chance.randint(FEW_STATED, MOST_STATED)
+    actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
+    return _with_steps(plan, STATING, actions, STATED_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -264,4 +285,5 @@ _EXTENSIONS: Final = (
     _with_pauses,
     _with_erasures,
     _with_lessons,
+    _with_facts,
 )
