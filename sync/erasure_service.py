@@ -68,6 +68,11 @@ class ErasureService:
         archived = await self.retention().find_archived(selection)
         return [*(event for event in archived if event.event_id not in known), *logged]
 
+    async def find_with_words(self, words: str) -> list[Event]:
+        """Every event that has all of these words; none for no words."""
+        selection = ErasureSelection(words)
+        return [] if selection.is_empty else await self.find_matching(selection)
+
     async def request(self, event_ids: Sequence[str]) -> RequestedErasure:
         """Erase these events and what repeats them.
 

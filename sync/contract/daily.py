@@ -97,18 +97,6 @@ class DailyConfigJson(TypedDict):
     problem: str | None
 
 
-class DailyStatusJson(TypedDict):
-    """`notices`: pages that were left as they are, and why."""
-
-    records: int
-    days: int
-    today: int
-    due: int
-    reviewDue: bool
-    home: str
-    notices: dict[str, str]
-
-
 class CommandJson(TypedDict):
     """`command` is null if the message is no command; `recall`: whether a search for the message makes sense.
 

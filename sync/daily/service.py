@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from sync.clock import Clock
-from sync.daily.conversation import store
 from sync.daily.model import Record
 from sync.daily.pages.numbering import page_numbers, page_of
 from sync.daily.pages.page_folders import EffectiveOptions, PageFolders
@@ -25,8 +26,6 @@ from sync.daily.records.maintenance import (
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.daily.worker import DailyWorker
-from sync.errors import InvalidInput
-from sync.log.event_types import CONVERSATION_TYPES
 from sync.log.log import EventLog
 
 
@@ -36,6 +35,18 @@ class Review:
 
     questions: tuple[ReviewQuestion, ...]
     is_due: bool
+
+
+class DailyStatusJson(msgspec.Struct, frozen=True, rename="camel"):
+    """`notices`: pages that were left as they are, and why."""
+
+    records: int
+    days: int
+    today: int
+    due: int
+    review_due: bool
+    home: str
+    notices: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,19 @@ class DailyService:
     @property
     def today(self) -> str:
         return self.clock.now().date().isoformat()
+
+    async def status(self) -> DailyStatusJson:
+        """How many records there are, and what waits."""
+        shown = (await self.current_records()).visible()
+        return DailyStatusJson(
+            records=len(shown),
+            days=len({record.date for record in shown}),
+            today=sum(record.date == self.today for record in shown),
+            due=len(await self.expire_old_records(dry_run=True)),
+            review_due=review_is_due(shown, self.today),
+            home=str(self.page_folders.home),
+            notices=dict(self.worker.page_files.notices),
+        )
 
     async def options(self, project_path: str | None) -> EffectiveOptions:
         return await asyncio.to_thread(self.page_folders.options, project_path)
@@ -129,14 +153,6 @@ class DailyService:
         if not dry_run:
             await self.record_service.apply_all([partial(expire_record, record.record_id) for record in expired])
         return expired
-
-    async def latest_session(self) -> str:
-        """This device's latest session. Raises InvalidInput if there is none."""
-        device_id = self.events.device_id
-        session_id = await self.events.database.read(store.latest_session, device_id, CONVERSATION_TYPES)
-        if session_id is None:
-            raise InvalidInput("nothing was said yet", field="sessionId", hint="Give the session, or its turns.")
-        return session_id
 
     async def set_option(
         self, project_path: str | None, option: str, value: Any, *, for_project: bool

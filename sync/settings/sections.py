@@ -224,6 +224,11 @@ class RecallSettings(SettingsSection):
         Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
     ] = None
 
+    @property
+    def vector_provider(self) -> Literal["openai", "local"]:
+        """Who makes the vectors, as the `config.json` of daily records names it."""
+        return "openai" if self.embeddings == "api" else "local"
+
 
 class ModelSettings(SettingsSection):
     url: Annotated[

@@ -185,6 +185,13 @@ class Settings(BaseSettings):
         """All settings as JSON values, without the key and without user names and passwords in addresses."""
         return self.model_dump(mode="json")
 
+    def to_archive(self) -> dict[str, Any]:
+        """What an archive holds: without the key, and only the number of patterns, which may contain what they hide."""
+        values = self.to_display()
+        values["supabase_key"] = None
+        values["redaction"]["patterns"] = len(self.redaction.patterns)
+        return values
+
 
 # --- where values come from -------------------------------------------------------------------------------------------
 

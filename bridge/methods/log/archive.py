@@ -1,6 +1,6 @@
 """`archive/export` and `archive/import`: everything as one file, and back; other programs' conversations."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -39,15 +39,12 @@ class ArchiveImport(Params, frozen=True):
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
     """Everything as one file, sealed where a passphrase is given."""
     app = await context.app.wait_until_open()
-    settings: dict[str, Any] = app.settings.to_display()
-    settings["supabase_key"] = None
-    settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they may contain what they hide
     document = (await app.document.view()).text
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
     return await app.archive().export(
         path,
         document=document,
-        settings=settings,
+        settings=app.settings.to_archive(),
         passphrase=params.passphrase,
         on_progress=report,
         with_lessons=params.with_lessons,

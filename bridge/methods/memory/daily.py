@@ -17,12 +17,12 @@ from sync.contract.daily import (
     DailyPageJson,
     DailyRecordsJson,
     DailyReviewJson,
-    DailyStatusJson,
 )
 from sync.daily import model
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import parse_day, parse_time
 from sync.daily.record_service import ChangeResult, RecordRequest
+from sync.daily.service import DailyStatusJson
 from sync.errors import InvalidInput
 from sync.log.model import MAX_NAME_LENGTH
 
@@ -281,14 +281,4 @@ async def config(app: App, params: Configuring) -> DailyConfigJson:
 
 async def status(app: App) -> DailyStatusJson:
     """How many records there are, what is due, which pages were left alone."""
-    service = app.daily()
-    shown = (await service.current_records()).visible()
-    return {
-        "records": len(shown),
-        "days": len({record.date for record in shown}),
-        "today": sum(record.date == service.today for record in shown),
-        "due": len(await service.expire_old_records(dry_run=True)),
-        "reviewDue": (await service.review_questions()).is_due,
-        "home": str(service.page_folders.home),
-        "notices": dict(service.worker.page_files.notices),
-    }
+    return await app.daily().status()

@@ -1,7 +1,6 @@
 """`memory/command`: spoken commands in Chinese or English (seed 000 §9-10)."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -15,10 +14,7 @@ from sync.contract.daily import CommandJson
 from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
-from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command, should_recall
-from sync.document.erasure.selection import ErasureSelection
-from sync.log.model import Event
 
 
 class Saying(Params, frozen=True):
@@ -44,16 +40,9 @@ async def run_command(app: App, params: Saying) -> CommandJson:
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(app, asked))["hits"]
 
-    eraser = ErasurePort(partial(_events_with_words, app), app.erasure.erase_and_confirm)
-    provider: Provider = "openai" if app.settings.recall.embeddings == "api" else "local"
+    eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
     )
-    commander = CommandHandler(app.daily(), search, eraser, provider)
+    commander = CommandHandler(app.daily(), search, eraser, app.settings.recall.vector_provider)
     return contract.command_reply_to_json(await commander.handle(asked, here), recall=recalls)
-
-
-async def _events_with_words(app: App, words: str) -> list[Event]:
-    """Every event that has all of these words."""
-    choice = ErasureSelection(words)
-    return [] if choice.is_empty else await app.erasure.find_matching(choice)

@@ -20,7 +20,7 @@ from sync.daily.commands.erasure_replies import (
     pending_erasure_note,
 )
 from sync.daily.config import DailyConfig, Provider
-from sync.daily.conversation import current_conversation
+from sync.daily.conversation import current_conversation, store
 from sync.daily.conversation.command_parser import SpokenCommand, is_confirmation, split_confirmation
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
@@ -31,7 +31,7 @@ from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.daily.records.maintenance import match_records, names_records
 from sync.daily.service import DailyService
 from sync.errors import InvalidInput
-from sync.log.event_types import SESSION_MARKED, SESSION_REMOVED
+from sync.log.event_types import CONVERSATION_TYPES, SESSION_MARKED, SESSION_REMOVED
 from sync.log.model import Event
 from sync.log.sessions import session_store
 
@@ -124,7 +124,7 @@ class CommandHandler:
                 command, await self._daily.record_service.add(None, None, content, context.project_path, ())
             )
         resumed = await self._resume(context)
-        session_id = context.session_id or (None if context.turns or resumed else await self._daily.latest_session())
+        session_id = context.session_id or (None if context.turns or resumed else await self._latest_session())
         request = RecordRequest(session_id, context.turns, project_path=context.project_path, is_explicit=True)
         result = await self._daily.record_service.record_conversation(request)
         if resumed and result.record is None:
@@ -133,13 +133,21 @@ class CommandHandler:
             return _reply(command, True, chinese, english, ())
         return _saved_reply(command, result)
 
+    async def _latest_session(self) -> str:
+        """This device's latest session. Raises InvalidInput if there is none."""
+        device_id = self._daily.events.device_id
+        session_id = await self._daily.events.database.read(store.latest_session, device_id, CONVERSATION_TYPES)
+        if session_id is None:
+            raise InvalidInput("nothing was said yet", field="sessionId", hint="Give the session, or its turns.")
+        return session_id
+
     async def _resume(self, context: CommandContext) -> bool:
         """End the pause of this conversation, if there is one."""
         events = self._daily.events
         paused = await events.database.read(session_store.read_paused_sessions, events.device_id)
         session_id = context.session_id
         if session_id is None and paused.unnamed_since_ms is None and not context.turns and paused.session_ids:
-            session_id = await self._daily.latest_session()
+            session_id = await self._latest_session()
         is_paused = paused.unnamed_since_ms is not None if session_id is None else session_id in paused.session_ids
         if is_paused:
             await self._daily.record_service.set_skipped(session_id, on=False)

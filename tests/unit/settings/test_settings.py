@@ -259,6 +259,15 @@ def test_what_opens_an_address_is_used_and_never_shown(home: Path, url: str, sho
     assert (told["supabase_url"], told["recall"]["embeddings_url"]) == (shown, shown)
 
 
+def test_an_archive_gets_neither_the_key_nor_the_patterns_of_the_redaction(home: Path) -> None:
+    settings = Settings.from_sources(
+        supabase_url="https://example.com", supabase_key=KEY, redaction={"patterns": [SECRET]}
+    )
+    archived = settings.to_archive()
+    assert (archived["supabase_key"], archived["redaction"]["patterns"]) == (None, 1)
+    assert SECRET not in str(archived)
+
+
 @pytest.mark.parametrize(
     "text", [f"supabase_key = {KEY}\n", f"supabase_key = '{KEY}\n", f"[supabase_key]\nx = '{KEY}'"]
 )
