@@ -64,7 +64,7 @@ class CheckNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ReadHoldings:
-    """Read the holdings again and pass them to `on_holdings`."""
+    """Read the holdings and pass them to `on_holdings`: the log has changed."""
 
 
 Action = Send | SendEvents | StoreEvents | CheckNumbers | ReadHoldings
@@ -77,7 +77,7 @@ class PeerConversation:
         self._own = own
         self._peer: Holdings | None = None
         self._requested = NO_NUMBERS  # and not yet answered
-        self._asked = NO_NUMBERS  # answered in this epoch: what did not come is not asked for again
+        self._asked = NO_NUMBERS  # answered in this epoch: stored, or no longer offered; not asked for again
         self._deferred: frames.Want | None = None  # waits until the peer's erasure requests are here
         self._received = 0  # events of the running answer
         self._empty_answers = 0
@@ -96,7 +96,7 @@ class PeerConversation:
         return [self._announce()]
 
     def on_holdings(self, own: Holdings) -> list[Action]:
-        """The log has changed, or an answer was stored."""
+        """The log has changed."""
         before, self._own = self._own, own
         is_news = (before.epoch, before.erasures, before.events) != (own.epoch, own.erasures, own.events)
         return [*([self._announce()] if is_news else []), *self._go_on()]
@@ -142,7 +142,7 @@ class PeerConversation:
             return []
         self._empty_answers = 0 if self._received else self._empty_answers + 1
         self._asked, self._requested, self._received = union(self._asked, self._requested), NO_NUMBERS, 0
-        return [ReadHoldings()]
+        return self._go_on()
 
     def _go_on(self) -> list[Action]:
         """Ask for what is lacking, erasure requests first, and answer a request that waited for them."""

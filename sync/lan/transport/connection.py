@@ -15,6 +15,7 @@ from sync.runtime.change_counter import ChangeCounter
 
 MAX_WAITING_MESSAGES: Final = 256  # to a peer that does not read; an honest one is never owed as many
 CHANGE_PAUSE: Final = 0.2  # seconds in which changes of the log are told together
+REST_FACTOR: Final = 4.0  # a long log takes long to look through: rest so many times as long before the next look
 
 
 class ConnectionRefused(Exception):
@@ -90,13 +91,16 @@ class PeerConnection:
             await self._room.wait()
 
     async def _follow_log(self, seen: int) -> None:
+        time, busy = asyncio.get_running_loop().time, 0.0
         while True:
             seen = await self._follower.changed.wait_for_change(seen)
-            await asyncio.sleep(CHANGE_PAUSE)
+            await asyncio.sleep(max(CHANGE_PAUSE, REST_FACTOR * busy))
             seen = self._follower.changed.count
+            began = time()
             if (cause := await self._follower.refusal_now()) is not None:
                 raise ConnectionRefused(cause)
             await self._queue(self._exchange.on_log_change())
+            busy = time() - began
 
     async def _queue(self, messages: AsyncIterator[Message]) -> None:
         async with self._turn:
