@@ -6,6 +6,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,6 +16,7 @@ from sync.cloud.auth.device_key import DeviceKey
 from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.errors import LanOff, PeerRefused, PeerUnreachable, StorageError, location_of
 from sync.lan.exchange import PeerExchange
+from sync.lan.late_erasures import follow_late_erasures
 from sync.lan.model import LanInterfaceJson, LanPeerJson
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello, ProtocolError
@@ -119,6 +121,7 @@ class LanService:
                     self._group = group
                     group.create_task(listener.run())
                     group.create_task(supervise("discovery", self._discover))
+                    group.create_task(supervise("late erasures", partial(follow_late_erasures, self._log)))
                     on_listening()
             finally:
                 self._group, self.listening_at = None, None

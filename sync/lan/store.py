@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
@@ -51,6 +51,18 @@ where replica_id = :replica and replica_seq between :first and :last and {_OFFER
 order by replica_seq
 """)  # noqa: S608 - constants only
 
+_LATE: Final = text(f"""
+select distinct event.event_id
+from events as request, json_each(request.payload, '$.event_ids') as named
+join events as event on event.event_id = named.value
+where request.type = '{PAYLOAD_FORGOTTEN}' and request.server_seq < event.server_seq
+  and request.extra not like '%"{ERASURE_STATE_FIELD}"%' and event.device_id in :own and not exists (
+    select 1 from events as later, json_each(later.payload, '$.event_ids') as again
+    where later.type = '{PAYLOAD_FORGOTTEN}' and again.value = event.event_id
+      and (later.server_seq is null or later.server_seq > event.server_seq)
+  )
+order by event.event_id
+""").bindparams(bindparam("own", expanding=True))  # noqa: S608 - constants only
 _UNDER: Final = text("select event_id from events where replica_id = :replica and replica_seq = :number")
 
 EventReview = Callable[[Transaction, Event], Event]
@@ -84,6 +96,11 @@ def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple
 def _id_under(connection: Transaction, replica: str, number: int) -> str | None:
     found: str | None = connection.execute(_UNDER, {"replica": replica, "number": number}).scalar()
     return found
+
+
+def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Sequence[str]) -> list[str]:
+    """This device's events that the server got after the request that erases them, and no request since."""
+    return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
 
 def check_numbers(connection: Transaction, last: Mapping[str, tuple[int, str]]) -> None:

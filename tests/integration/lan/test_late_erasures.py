@@ -1,0 +1,39 @@
+"""An event that was erased elsewhere before its author sent it to the server does not stay there."""
+
+from pathlib import Path
+
+from sync.lan.late_erasures import repeat_late_erasures
+from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.model import EventDraft
+from tests.integration.lan.harness import devices, meet
+from tests.support import REDACTOR, new_server
+
+
+async def test_a_text_that_reached_the_server_after_its_erasure_is_erased_there(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
+        for device in (a, b, c):
+            await device.log_in()
+        (secret,) = await a.record_notes("擦掉我")
+        await meet(a, b)
+        request = REDACTOR.clean_payload_with_ids("event_ids", [secret], {})
+        await b.log.append([EventDraft(PAYLOAD_FORGOTTEN, request)])
+        await b.replicator.sync_now()
+        assert await repeat_late_erasures(a.log) == 0, "nothing is known of the request yet"
+        await a.replicator.sync_now()
+        assert await repeat_late_erasures(a.log) == 1
+        assert await repeat_late_erasures(a.log) == 0
+        await a.replicator.sync_now()
+        await c.replicator.sync_now()
+        assert [dict(item.payload) for item in await c.events() if item.event_id == secret] == [{}]
+        assert await repeat_late_erasures(a.log) == 0
+
+
+async def test_an_event_that_the_server_had_before_its_erasure_is_named_once(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a") as (a,):
+        await a.log_in()
+        (secret,) = await a.record_notes("擦掉我")
+        await a.replicator.sync_now()
+        await a.log.append([EventDraft(PAYLOAD_FORGOTTEN, REDACTOR.clean_payload_with_ids("event_ids", [secret], {}))])
+        assert await repeat_late_erasures(a.log) == 0
+        await a.replicator.sync_now()
+        assert await repeat_late_erasures(a.log) == 0
