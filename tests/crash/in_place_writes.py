@@ -73,6 +73,9 @@ UNLABELLED: Final = {
     "sync.daily.pages.page_folders:PageFolders.set_option": ALONE,
     "sync.lessons.files.live_view:LessonFiles._write": CACHE,
     "sync.lessons.files.live_view:LessonFiles._write_manifest": "without it every file is read",
+    "sync.lan.transport.certificates:_load_own_certificate": (
+        "read once, under a password that is in memory only; the next start takes away what a kill left"
+    ),
     "bridge.methods.memory.lessons:_write_tree": (
         "a copy for the user in a folder that was empty; a killed export is refused there by name and begun elsewhere"
     ),

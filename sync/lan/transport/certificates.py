@@ -88,7 +88,7 @@ def _load_own_certificate(context: ssl.SSLContext, seed: bytes, folder: Path) ->
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(password.hex().encode()),
     )
-    path = folder / f"lan-{os.urandom(8).hex()}.tmp"
+    path = folder / f".lan.{os.urandom(4).hex()}.tmp"  # what a kill leaves is cleaned up as a temporary file
     write_private(path, encrypted + ssl.DER_cert_to_PEM_cert(certificate_of(public_key)).encode())
     try:
         context.load_cert_chain(path, password=password.hex())

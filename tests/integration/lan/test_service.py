@@ -324,5 +324,5 @@ async def test_without_listening_nothing_connects(tmp_path: Path) -> None:
 async def test_the_private_key_is_left_in_no_file(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
         await a.connect(b)
-        assert not list(tmp_path.rglob("lan-*"))
+        assert not list(tmp_path.rglob(".lan.*"))
         assert not list(tmp_path.rglob("*.tmp"))

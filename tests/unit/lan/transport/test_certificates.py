@@ -1,11 +1,20 @@
 """The certificate of a device is a function of its public key."""
 
 import base64
+import shutil
+import ssl
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sync.lan.transport.certificates import certificate_of, fingerprint, key_of_certificate
+from sync.lan.transport.certificates import (
+    _load_own_certificate,
+    certificate_of,
+    fingerprint,
+    key_of_certificate,
+)
+from sync.system.files import remove_temporary_files
 
 
 def public_key(number: int) -> str:
@@ -31,3 +40,22 @@ def test_a_certificate_is_recognised_among_known_keys_only() -> None:
     assert key_of_certificate(certificate_of(public_key(2)), known) == public_key(2)
     assert key_of_certificate(certificate_of(public_key(3)), known) is None
     assert key_of_certificate(None, known) is None
+
+
+class KilledContext(ssl.SSLContext):
+    """Leaves the file of the key as a process does that is killed while OpenSSL reads it."""
+
+    left: Path
+
+    def load_cert_chain(self, certfile: str, *_: object, **__: object) -> None:  # type: ignore[override]
+        shutil.copy(certfile, self.left)
+
+
+def test_a_key_file_that_a_killed_process_left_is_cleaned_up(tmp_path: Path) -> None:
+    context = KilledContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.left = tmp_path / "left"
+    context.left.mkdir()
+    _load_own_certificate(context, bytes([1]) * 32, tmp_path)
+    assert len(list(context.left.iterdir())) == 1
+    remove_temporary_files(context.left)
+    assert list(context.left.iterdir()) == []
