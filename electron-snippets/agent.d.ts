@@ -36,6 +36,7 @@ export function createMemory(options: {
   client?: SidecarClient;
   limits?: Partial<Limits>;
   log?: (line: string) => void;
+  locale?: string;
 }): Memory;
 
 export interface ModelRequest {

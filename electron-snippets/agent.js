@@ -9,6 +9,7 @@
  */
 
 const { randomUUID } = require('node:crypto');
+const { CHINESE, textsFor } = require('./texts.js');
 const { atMost } = require('./waiting.js');
 
 const QUEUE_ENTRIES = 200;
@@ -22,50 +23,16 @@ const LIMITS = Object.freeze({
   updateMs: 5_000, // a chat that awaits its update goes on after that; the update stays queued
 });
 
-/** The document a new memory begins with, as the sidecar writes it. */
-const TEMPLATE = `# AI 对话记忆
-
-## 用户偏好
-
-### 工作习惯
-- （待补充）
-
-### 沟通风格
-- （待补充）
-
-### 技术偏好
-- （待补充）
-
----
-
-## 重要对话记录
-
-- （待补充）
-
----
-
-## 常用操作
-
-### 日常任务
-- （待补充）
-
-### 常用命令
-- （待补充）
-`;
-
-const PROMPT_WITHOUT_MEMORY = `## 用户记忆（自动加载）
-
-记忆服务暂时不可用，本次对话没有以往的记忆。不要猜测用户以前说过什么；用户问起时，如实说明暂时读不到记忆。
-`;
-
 /**
- * @param {{ supervisor?: object, client?: object, limits?: Partial<typeof LIMITS>, log?: (line: string) => void }} options
- *   one of `supervisor` and `client`; `log` gets kinds of errors and counts, never content
+ * @param {{ supervisor?: object, client?: object, limits?: Partial<typeof LIMITS>, log?: (line: string) => void,
+ *   locale?: string }} options
+ *   one of `supervisor` and `client`; `log` gets kinds of errors and counts, never content;
+ *   `locale`: of what is said without a sidecar, by default the supervisor's
  */
-function createMemory({ supervisor, client, limits = {}, log = () => {} }) {
+function createMemory({ supervisor, client, limits = {}, log = () => {}, locale = supervisor?.locale }) {
   const sidecar = supervisor ?? client;
   if (!sidecar) throw new TypeError('supervisor or client must be given');
-  const memory = new Memory(sidecar, { ...LIMITS, ...limits }, log);
+  const memory = new Memory(sidecar, { ...LIMITS, ...limits }, log, textsFor(locale));
   supervisor?.on('state', ({ state }) => state === 'running' && memory.flush());
   return {
     load: (options) => memory.load(options),
@@ -80,7 +47,8 @@ function createMemory({ supervisor, client, limits = {}, log = () => {} }) {
 }
 
 class Memory {
-  constructor(sidecar, limits, log) {
+  constructor(sidecar, limits, log, texts) {
+    this._texts = texts;
     this._sidecar = sidecar;
     this._limits = limits;
     this._log = log;
@@ -95,13 +63,13 @@ class Memory {
 
   /** The result of `memory/load`; if it fails, the same shape with the template. */
   async load(options = {}) {
-    return (await this._read('memory/load', options)) ?? templateResult(this.queued);
+    return (await this._read('memory/load', options)) ?? templateResult(this._texts.template, this.queued);
   }
 
   /** `base`, then the memory as a block fenced as data, with the rules for its use. */
   async buildSystemPrompt(base, options = {}) {
     const answer = await this._read('memory/systemPrompt', options);
-    return [base, answer?.prompt ?? PROMPT_WITHOUT_MEMORY].filter(Boolean).join('\n\n');
+    return [base, answer?.prompt ?? this._texts.promptWithoutMemory].filter(Boolean).join('\n\n');
   }
 
   /**
@@ -213,10 +181,10 @@ function inTime(ms, promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-function templateResult(pending) {
+function templateResult(template, pending) {
   return {
-    content: TEMPLATE,
-    document: TEMPLATE,
+    content: template,
+    document: template,
     documentSha256: '',
     digest: '',
     source: 'template',
@@ -229,4 +197,9 @@ function templateResult(pending) {
   };
 }
 
-module.exports = { createMemory, offerModel, TEMPLATE, PROMPT_WITHOUT_MEMORY };
+module.exports = {
+  createMemory,
+  offerModel,
+  TEMPLATE: CHINESE.template,
+  PROMPT_WITHOUT_MEMORY: CHINESE.promptWithoutMemory,
+};

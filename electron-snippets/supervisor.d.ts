@@ -48,6 +48,7 @@ export interface SidecarSupervisor extends Requests<SupervisedOptions> {}
 export class SidecarSupervisor extends EventEmitter {
   constructor(options: SupervisorOptions);
   readonly state: SupervisorState;
+  readonly locale: string | null | undefined;
   readonly snapshot: Snapshot;
   start(): Promise<Snapshot>;
   retry(): Promise<Snapshot>;

@@ -15,6 +15,7 @@
 
 const { EventEmitter } = require('node:events');
 const { SidecarClient, SidecarError } = require('./client.js');
+const { CHINESE, textsFor } = require('./texts.js');
 
 const POLICY = Object.freeze({
   firstDelayMs: 250,
@@ -29,17 +30,6 @@ const POLICY = Object.freeze({
 });
 
 const HOPELESS = new Set(['sidecar_not_found', 'version_mismatch']);
-
-/** Messages for the user; the app's users are Chinese. */
-const MESSAGES = Object.freeze({
-  stopped: '记忆服务未启动',
-  starting: '记忆服务正在启动',
-  running: '记忆服务运行正常',
-  waiting: '记忆服务意外中断，正在自动恢复',
-  template: '记忆服务暂时不可用，对话可以照常进行，但不会带上以往的记忆',
-  sidecar_not_found: '没有找到记忆服务程序，请检查设置或重新安装应用；对话可以照常进行',
-  version_mismatch: '记忆服务与应用的版本不匹配，请更新；对话可以照常进行',
-});
 
 const REAL_TIME = Object.freeze({
   now: () => performance.now(),
@@ -76,8 +66,14 @@ class SidecarSupervisor extends EventEmitter {
   get snapshot() {
     const { state, error, retryInMs, server } = this._state;
     const restarts = this._recentRestarts().length;
-    const message = (state === 'template' && MESSAGES[error?.kind]) || MESSAGES[state];
+    const { states } = textsFor(this.locale);
+    const message = (state === 'template' && states[error?.kind]) || states[state];
     return { state, message, restarts, retryInMs, error: error?.toJSON(), server };
+  }
+
+  /** The app's locale, in which the messages for the user are. */
+  get locale() {
+    return this._initialize.locale;
   }
 
   get state() {
@@ -268,4 +264,4 @@ class SidecarSupervisor extends EventEmitter {
   }
 }
 
-module.exports = { SidecarSupervisor, POLICY, MESSAGES };
+module.exports = { SidecarSupervisor, POLICY, MESSAGES: CHINESE.states };

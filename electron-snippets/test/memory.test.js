@@ -5,13 +5,14 @@
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { PROMPT_WITHOUT_MEMORY, TEMPLATE, createMemory } = require('../agent.js');
+const { ENGLISH, textsFor } = require('../texts.js');
 const { SidecarClient, SidecarError } = require('../client.js');
 const { SidecarSupervisor } = require('../supervisor.js');
 const { COMMAND, makeHome, reaches, within } = require('./support/world.js');
 
-function supervised(t) {
+function supervised(t, options = {}) {
   const home = makeHome();
-  const supervisor = new SidecarSupervisor({ command: COMMAND, env: home.env });
+  const supervisor = new SidecarSupervisor({ command: COMMAND, env: home.env, ...options });
   t.after(() => supervisor.stop());
   return { supervisor, home };
 }
@@ -62,6 +63,21 @@ test('the template is what the sidecar begins with', async (t) => {
   const { document } = await createMemory({ supervisor }).load();
   const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**最后更新**'));
   assert.deepEqual(lines(TEMPLATE), lines(document));
+});
+
+test('an app with another locale gets the English template and messages', async (t) => {
+  const { supervisor } = supervised(t, { initialize: { locale: 'en-US' } });
+  const memory = createMemory({ supervisor });
+  await within(supervisor.start(), 'start');
+  const { document } = await memory.load();
+  const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**Last updated**'));
+  assert.deepEqual(lines(ENGLISH.template), lines(document));
+  assert.equal(supervisor.snapshot.message, ENGLISH.states.running);
+  assert.match(await memory.buildSystemPrompt('You are Xiaobai.'), /^You are Xiaobai\.\n\n## 📝 User memory/);
+  const alone = createMemory({ client: answering(down), locale: 'de-DE' });
+  assert.equal(await alone.loadAIMemory(), ENGLISH.template);
+  assert.equal(await alone.buildSystemPrompt(''), ENGLISH.promptWithoutMemory);
+  assert.equal(textsFor('zh_TW.UTF-8'), textsFor(undefined));
 });
 
 test('without a sidecar there is the template, and nothing is thrown', async () => {
