@@ -79,7 +79,7 @@ class UpdateResult:
 class VersionJson(msgspec.Struct, frozen=True, rename="camel"):
     """One line of the history. `label` is the footer's 最后更新.
 
-    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded.
+    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded, facts, operations.
     """
 
     sha256: str
