@@ -6,7 +6,8 @@
  * What the electron modules provide is injected, so that this file runs (and is tested) without Electron. Answers are
  * `{ ok: true, value }` or `{ ok: false, error: { code, kind, message, hint, retryable } }`, because Electron keeps only
  * the text of an error that crosses a process. Recording an exchange is not offered: the agent does that in the main
- * process, and a page that was taken over must not be able to write memories.
+ * process, and a page that was taken over must not be able to write memories. For the same reason a page can confirm, reject
+ * and retract facts, and not edit them.
  */
 
 const { SidecarError } = require('./errors.js');
@@ -26,6 +27,12 @@ const CALLS = Object.freeze({
   verifyCode: { method: 'auth/verify', params: { phone: 'string', email: 'string', code: 'string' } },
   login: { method: 'auth/password', params: { phone: 'string', email: 'string', password: 'string' } },
   logout: { method: 'auth/logout' },
+  facts: { method: 'understanding/facts', params: { status: 'string', project: 'string', query: 'string', limit: 'number' } },
+  reviewFacts: { method: 'understanding/review', params: { limit: 'number' } },
+  explainFact: { method: 'understanding/explain', params: { factId: 'string' } },
+  confirmFact: { method: 'understanding/confirm', params: { factId: 'string' } },
+  rejectFact: { method: 'understanding/reject', params: { factId: 'string' } },
+  retractFact: { method: 'understanding/retract', params: { factId: 'string' } },
 });
 
 /** Told to the renderer: channel -> notification of the sidecar. */

@@ -30,6 +30,12 @@ export interface XiaobaiMemory {
   verifyCode(params: Params<'auth/verify', 'phone' | 'email' | 'code'>): Result<'auth/verify'>;
   login(params: Params<'auth/password', 'phone' | 'email' | 'password'>): Result<'auth/password'>;
   logout(): Result<'auth/logout'>;
+  facts(params?: Params<'understanding/facts', 'status' | 'project' | 'query' | 'limit'>): Result<'understanding/facts'>;
+  reviewFacts(params?: Params<'understanding/review', 'limit'>): Result<'understanding/review'>;
+  explainFact(params: Params<'understanding/explain', 'factId'>): Result<'understanding/explain'>;
+  confirmFact(params: Params<'understanding/confirm', 'factId'>): Result<'understanding/confirm'>;
+  rejectFact(params: Params<'understanding/reject', 'factId'>): Result<'understanding/reject'>;
+  retractFact(params: Params<'understanding/retract', 'factId'>): Result<'understanding/retract'>;
   /** Listen to an event; returns a function that stops listening. */
   on<Name extends keyof MemoryEvents>(name: Name, listener: (payload: MemoryEvents[Name]) => void): () => void;
 }

@@ -10,7 +10,10 @@
 const { contextBridge, ipcRenderer } = require('electron');
 
 const PREFIX = 'xiaobai-memory:';
-const CALLS = ['state', 'retry', 'load', 'status', 'sync', 'account', 'sendCode', 'verifyCode', 'login', 'logout'];
+const CALLS = [
+  ...['state', 'retry', 'load', 'status', 'sync', 'account', 'sendCode', 'verifyCode', 'login', 'logout'],
+  ...['facts', 'reviewFacts', 'explainFact', 'confirmFact', 'rejectFact', 'retractFact'],
+];
 const EVENTS = ['state-changed', 'changed', 'sync-changed', 'progress', 'auth-changed', 'token-needed'];
 
 const calls = Object.fromEntries(CALLS.map((name) => [name, (params) => ipcRenderer.invoke(PREFIX + name, params)]));

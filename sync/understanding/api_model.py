@@ -29,9 +29,7 @@ class ApiModel:
         }
         try:
             answer = await self._post(body)
-            text = answer["choices"][0]["message"]["content"]
-            tokens = (answer.get("usage") or {}).get("total_tokens", 0)
-            return ModelReply(str(text), tokens if isinstance(tokens, int) else 0)
+            return _reply_in(answer)
         except XiaobaiError as error:
             raise ModelFailed(f"the model's API could not be asked ({error.kind})") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
@@ -49,3 +47,11 @@ class ApiModel:
             return answer.json()
         finally:
             await wire.close()
+
+
+def _reply_in(answer: Any) -> ModelReply:
+    text = answer["choices"][0]["message"]["content"]
+    if not isinstance(text, str):
+        raise TypeError("a content that is no text")
+    tokens = (answer.get("usage") or {}).get("total_tokens", 0)
+    return ModelReply(text, tokens if isinstance(tokens, int) else 0)
