@@ -1,6 +1,7 @@
 """The facts of a profile, and the language model that finds some of them: loaded at their first use."""
 
 import asyncio
+import importlib
 import os
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sync.understanding.model_port import LanguageModel, ModelStatus
     from sync.understanding.service import FactService
 
+RULES_DELAY: Final = 1.5  # seconds after a start; the first answers do not wait for the rules
 KEY_SERVICE: Final = "xiaobai-memory model"  # the name of the API key's entry in the keychain
 
 
@@ -78,7 +80,10 @@ class ModelAccess:
         return await self._extraction().status() if self._offered.is_set() else None
 
     async def run(self) -> None:
-        """Ask the model from its offer on, until cancelled."""
+        """Compile the rules for the first exchange, then ask the model from its offer on, until cancelled."""
+        await asyncio.sleep(RULES_DELAY)
+        for module in ("sync.understanding.capture", "sync.understanding.rules.chinese"):
+            await asyncio.to_thread(importlib.import_module, module)
         options = self._settings.model
         if options.url is not None and not self._offered.is_set():
             model = await asyncio.to_thread(_api_model, self._settings, self._profile)

@@ -46,7 +46,7 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
 @pytest.mark.parametrize(
     ("program", "absent"),
     [
-        pytest.param(AT_THE_WIRE, {"sqlalchemy", "watchdog", "tenacity"}, id="at the wire"),
+        pytest.param(AT_THE_WIRE, {"sqlalchemy", "watchdog", "tenacity", "sync.understanding"}, id="at the wire"),
         pytest.param(
             OPEN,
             {
@@ -60,6 +60,7 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
                 "zeroconf",
                 "re2",
                 "sqlcipher3",
+                "sync.understanding",
             },
             id="a guest",
         ),
