@@ -29,7 +29,7 @@ def _signal(name: str, weight: float, pattern: str) -> tuple[str, float, re.Patt
 _SIGNALS: Final = (
     _signal(
         "health",
-        0.4,
+        0.45,
         r"过敏|确诊|糖尿病|高血压|哮喘|癌|肿瘤|结节|乙肝|携带者|怀孕|孕 ?\d|预产期|手术|住院|急救|急诊|抑郁|癫痫"
         r"|透析|心脏|不能(?:吃|喝|打|碰)|一点都不能|忌口|麻药|复查|allerg|diabet|pregnan|surgery|cancer|epilep"
         r"|asthma|celiac|pacemaker|insulin|blood thinners",
@@ -49,19 +49,19 @@ _SIGNALS: Final = (
     _signal("deadline", 0.35, r"截止|到期|deadline|期限|交稿|答辩|盲审|开庭|expires?|\bdue (?:on|by|date)|runs out"),
     _signal(
         "rule",
-        0.35,
+        0.45,
         r"规定|红线|硬性|合规|不得|不允许|必须遵守|必须先|不能传|不能外传|禁止|forbid|not allowed|compliance"
         r"|must (?:not|never|always)",
     ),
     _signal(
         "money",
-        0.35,
+        0.45,
         r"(?:房贷|贷款|月供|预算|房租|学费|违约金|押金|赡养费|抚养费|债).{0,12}(?:以内|只能|最多|不超过|上限|欠"
         r"|承受|\d)|欠.{0,6}[万千百元块]|\b(?:mortgage|loan|debt|budget|alimony)\b.{0,24}\d",
     ),
     _signal(
         "fix",
-        0.4,
+        0.45,
         r"原因是|根因|是因为|查到根|都是因为|就好了?(?:$|[，,。])|就行了?(?:$|[，,。])|就过了|解决了|搞定了"
         r"|root cause|\bfixed it|sorted it|solved it|culprit|turned out",
     ),
@@ -72,7 +72,7 @@ _SIGNALS: Final = (
         r"|misspoke|got that wrong|my mistake",
     ),
     _signal(
-        "asked to remember", 0.25, r"记住|记一下|记下来|别忘|不要忘|\bremember (?:that|this)|don't forget|note that"
+        "asked to remember", 0.4, r"记住|记一下|记下来|别忘|不要忘|\bremember (?:that|this)|don't forget|note that"
     ),
     _signal("contact", 0.3, r"从今天起|以后.{0,6}(?:别再?找|不要再?提|都写)|别再提|别再找"),
 )

@@ -9,10 +9,9 @@ from sync.understanding.model import Statement
 
 _LATIN_WORD: Final = re.compile(r"[a-z0-9][a-z0-9+#.'_-]*")
 _CJK_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
-# Characters that say how something is said, not what is said: pronouns, particles, adverbs, measure words, aspect.
+# Characters that say how something is said, not what is said: pronouns, particles, negations, adverbs.
 _FUNCTION_CHARACTERS: Final = frozenset(
-    "我你您他她它们咱俺的地得了着过是在不没别也都就和与跟有个一这那之才又再还很太最更只把被给让从到向对于为以后前"
-    "会能要想可该应吧吗呢啊呀哦哈嘛啦用做说现今已曾每次些点种样里上下来去起边所而但因如若则"
+    "我你您他她它们咱俺的地得了着过是在不没也都就和与跟这那吗呢吧啊呀哦哈嘛啦把被很太最更现已"
 )
 _FUNCTION_WORDS: Final = frozenset(
     re.findall(
@@ -23,6 +22,21 @@ _FUNCTION_WORDS: Final = frozenset(
         but so as that this these those have has had use using used get got all any more less one some can can't will
         won't would please just only also than then too very really anymore longer instead still again
         """,
+    )
+)
+# A word of the right side is one of the kind on the left: a change may name the kind.
+_KINDS: Final = tuple(
+    (kind, re.compile(words))
+    for kind, words in (
+        ("咖啡", "美式|拿铁|卡布奇诺|浓缩|摩卡|espresso|latte|cappuccino|americano|coffee"),
+        (
+            "宠物",
+            "猫|狗|犬|仓鼠|鹦鹉|兔|乌龟|金毛|柯基|泰迪|布偶|cats?\\b|dogs?\\b|budgie|hamster|parrot|puppy|kitten|pets?\\b",
+        ),
+        ("狗", "金毛|柯基|泰迪|拉布拉多|哈士奇|狗|犬|dogs?\\b"),
+        ("猫", "布偶|英短|美短|橘猫|猫|cats?\\b"),
+        ("酒", "啤酒|白酒|红酒|葡萄酒|beer|wine|alcohol"),
+        ("烟", "烟(?!花|台|雨|火)|smok"),
     )
 )
 _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
@@ -43,12 +57,21 @@ def is_same_statement(older: Statement, newer: Statement) -> bool:
 
 @lru_cache(maxsize=16_384)
 def content_of(text: str) -> frozenset[str]:
-    """The content words of Latin text and the pairs of neighbouring content characters of Chinese text."""
+    """The content words of Latin text, the pairs of neighbouring content characters of Chinese, and their kinds."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found = {word.rstrip(".'-_") for word in _LATIN_WORD.findall(folded)} - _FUNCTION_WORDS
     for run in _CJK_RUN.findall(folded):
         found |= {run[at : at + 2] for at in range(len(run) - 1) if not _FUNCTION_CHARACTERS & set(run[at : at + 2])}
+    found |= {kind for kind, words in _KINDS if words.search(folded)}
     return frozenset(found)
+
+
+def is_contained(older: Statement, newer: Statement) -> bool:
+    """Whether a newer statement says all that an older one says, and the topics do not differ."""
+    if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
+        return False
+    content = content_of(older.text)
+    return len(content) > 1 and content <= content_of(newer.text)
 
 
 def _letters(text: str) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 MAX_STATEMENT_LENGTH: Final = 80  # characters of a statement
+TENTATIVE: Final = 0.5  # a statement of a smaller confidence counts only if it changes a fact that is known
 
 
 class FactKind(StrEnum):

@@ -6,14 +6,16 @@ repeated one adds evidence, and untrusted text or an unexplained contradiction b
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from sync.understanding.likeness import content_of, is_same_statement, statement_key
-from sync.understanding.model import Fact, FactOrigin, FactStatus, Statement
+from sync.understanding.likeness import content_of, is_contained, is_same_statement, statement_key
+from sync.understanding.model import TENTATIVE, Fact, FactOrigin, FactStatus, Statement
 
 _TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
+_USER: Final = "user"  # the subject of facts about the user
+_LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
 _CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
 
@@ -41,7 +43,7 @@ class RecordedStatement:
     recorded_at: str
     device_id: str
     origin: FactOrigin
-    subject: str = "user"
+    subject: str = _USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def reconcile(statements: Iterable[RecordedStatement], answers: Iterable[FactAns
         elif item.fact_id in known:  # a wrong clock: the statement comes later in the order
             waiting.append(item)
     for late in waiting:
-        book.answer(late)
+        if book.knows(late.fact_id):
+            book.answer(late)
     return book.facts()
 
 
@@ -172,6 +175,11 @@ class _FactBook:
         if repeated is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
+        if said.statement.confidence < TENTATIVE:
+            ended = self._ended_by(said.subject, said.statement)
+            if ended is None:
+                return
+            said = _inherit(said, self._drafts[ended].statement)
         candidate = said.origin not in _TRUSTED or self._contradicts(said)
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
@@ -248,6 +256,9 @@ class _FactBook:
         if statement.slot is not None:
             for name in self._active.of_slot(subject, statement.slot):
                 self._end(name, at, fact_id)
+        for name in self._active.sharing(subject, statement.text, negative=(statement.is_negative,)):
+            if is_contained(self._drafts[name].statement, statement):
+                self._end(name, at, fact_id)
         if statement.change is not None and (ended := self._ended_by(subject, statement)) is not None:
             self._end(ended, at, fact_id)
         self._active.put(fact_id, subject, statement)
@@ -257,16 +268,24 @@ class _FactBook:
 
         A named former value (`former`) counts before the statement's own words.
         """
-        scores = self._active.sharing(subject, new.text, negative=(True, False))
-        if new.former is not None:
-            for name, share in self._active.sharing(subject, new.former, negative=(True, False)).items():
-                scores[name] = scores.get(name, 0.0) + 2 * share
+        scores: dict[str, float] = {}
+        for owner in dict.fromkeys((subject, _USER)):  # a change said in a project may be about its user
+            for text, weight in ((new.text, 1.0), (new.former or "", 2.0)):
+                for name, share in self._active.sharing(owner, text, negative=(True, False)).items():
+                    scores[name] = scores.get(name, 0.0) + weight * share
+        scores = {name: score for name, score in scores.items() if score >= _LEAST_SHARE}
         return max(scores, key=lambda name: (scores[name], self._ordinals[name]), default=None)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:
         draft = self._drafts[fact_id]
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
         self._active.remove(fact_id)
+
+
+def _inherit(said: RecordedStatement, older: Statement) -> RecordedStatement:
+    """A change that names no topic of its own has the topic of the fact that it changes."""
+    statement = replace(said.statement, kind=older.kind, section=older.section, slot=older.slot, confidence=TENTATIVE)
+    return replace(said, statement=statement)
 
 
 def _fact(draft: _FactDraft) -> Fact:

@@ -20,14 +20,15 @@ _REPLACES: Final = re.compile(
 _CORRECTS: Final = re.compile(
     r"(?i)纠正|更正|订正|记错|说错|打错|搞错|弄错|写错|算错|看错|讲错|口误|说岔|漏[数说写]|换算错|不对[，,]"
     r"|(?:^|[，,。])其实(?:我|是|他|她|不)|应该是|准确(?:地|来)?说|确切(?:地|来)?说|之前(?:说|讲|写)的|搞混"
-    r"|翻了"
+    r"|翻了|(?:^|[，,])不是[^，,]{1,10}[，,](?:而)?是"
     r"|\b(?:correction|i misspoke|misspoke|got that wrong|i was wrong|my mistake|my bad|i meant"
     r"|actually(?:,)? (?:i|my|it|we|the)|scratch that|typo|mistyped|misread|not .{1,20}, (?:it's|but))\b"
 )
 _ENDS: Final = re.compile(
-    r"(?i)不再|不想再|再也不|别再|不用再|(?:不|没)(?!过|久)[^，,。不]{1,8}了(?![解得])|戒(?:了|掉|咖|烟|酒|糖)"
-    r"|停了|停掉|取消|作废|分手|离婚|去世|走了$|走了[，,]|没了|卖(?:了|掉)|辞(?:了|掉|职)|退(?:了|掉|订|租|出)"
-    r"|注销|拆了|丢了|坏了|结束了|治好|好了[，,]|一口都不|不.{0,4}过敏"
+    r"(?i)不再|不想再|再也不|别再|不用再|放弃|退订|飞走|作废|下架|撤(?:了|掉)|关(?:了|掉)$|治好|痊愈|死了|离职"
+    r"|断(?:了|掉)|(?:不|没)(?!过|久)[^，,。不]{1,8}了(?![解得])|戒(?:了|掉|咖|烟|酒|糖)|停了|停掉|取消|作废"
+    r"|分手|离婚|去世|走了$|走了[，,]|没了|卖(?:了|掉)|辞(?:了|掉|职)|退(?:了|掉|订|租|出)|注销|拆了|丢了|坏了"
+    r"|结束了|治好|好了[，,]|一口都不|不.{0,4}过敏"
     r"|\b(?:no longer|any ?more|anymore|no more|stopped|stop (?:with )?the|you can stop|quit|gave up|given up"
     r"|got rid of|sold|cancel(?:led|ed)?|called off|died|passed away|broke up|divorced|don't have any"
     r"|never again|not going|dropped|retired)\b"

@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
-from sync.understanding.model import MAX_STATEMENT_LENGTH, FactKind, Statement
+from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, FactKind, Statement
 from sync.understanding.rules import chinese_gates as gates
 from sync.understanding.rules.changes import find_change, is_correction
-from sync.understanding.rules.chinese_clauses import is_boss_wish, read_clause
+from sync.understanding.rules.chinese_clauses import is_boss_wish, is_change, read_change, read_clause
 from sync.understanding.rules.chinese_wishes import is_negative, read_wish
 from sync.understanding.rules.chinese_words import FAMILY, ME
 from sync.understanding.rules.reading import Reading
-from sync.understanding.rules.topics import section_of
-from sync.understanding.rules.typed_text import Sentence
+from sync.understanding.rules.topics import section_of, tool_role
+from sync.understanding.rules.typed_text import MAX_CLAUSE_LENGTH, Sentence
+
+_ANNOUNCEABLE: Final = frozenset({FactKind.KNOWLEDGE, FactKind.IDENTITY, FactKind.HABIT, FactKind.PREFERENCE})
+_TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
 
 
 @dataclass(slots=True)
@@ -39,7 +43,19 @@ def read_chinese(sentences: Sequence[Sentence]) -> list[Statement]:
         clauses = list(_clauses(sentence))
         _read_sentence(sentence, clauses, context)
         found.extend(_statements(sentence, clauses, correction=context.correction))
-    return found
+    return found or list(_presupposed(sentences))
+
+
+def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
+    """What a question or request takes for granted about its author: 我用的 Sublime Text 里怎么…, 我家二宝上户口…."""
+    for sentence in sentences:
+        if gates.REPORTED.search(sentence.visible) or gates.CONDITION.search(sentence.visible):
+            continue
+        for kind, pattern in gates.PRESUPPOSED:
+            if (match := pattern.search(sentence.visible)) is not None:
+                text = sentence.text[match.start() : match.end()].strip()
+                slot = tool_role(text) if kind is FactKind.PREFERENCE else None
+                yield Statement(text, kind, section_of(text, kind, slot), slot)
 
 
 def _clauses(sentence: Sentence) -> Iterator[_Clause]:
@@ -48,10 +64,12 @@ def _clauses(sentence: Sentence) -> Iterator[_Clause]:
     start = 0
     for left, right in [*ends, (len(visible), len(visible))]:
         body = visible[start:left]
+        if gates.INTRODUCTION.search(body) and left < len(visible):
+            continue
         filler = gates.FILLER.match(body)
         begin = start + (filler.end() if filler else 0)
         end = start + len(body.rstrip(" 。！!？?；;….～~"))
-        if begin < end:
+        if begin < end <= begin + MAX_CLAUSE_LENGTH:
             yield _Clause(begin, end, visible[begin:end] + ("？" if body.rstrip().endswith(("?", "？")) else ""))
         start = right
 
@@ -92,19 +110,28 @@ class _Speaker:
     condition_at: int  # where a condition begins
     foreign: bool = False  # not the author of themselves
     past: bool = False
+    once: bool = False  # of today, this time: so are the clauses behind it
     _reported: bool = False
+    _of_time: bool = False
+    _of_thing: bool = False
     _lasting_past: bool = False
 
     def listen(self, clause: _Clause, *, kin: bool) -> None:
         """Note the next clause. `kin`: it goes on about the author's family."""
         text = clause.text
         adviser = gates.OWN_ADVISER.search(text) is not None
+        own_account = adviser or is_boss_wish(text)
         if clause.end > self.condition_at or gates.REPORTED.search(text):
-            self.foreign = self._reported = not adviser
-        elif not kin and gates.OTHER_SUBJECT.search(text) and not adviser and not is_boss_wish(text):
+            self.foreign = self._reported = not own_account
+        elif not kin and not own_account and gates.OTHER_SUBJECT.search(text):
             self.foreign = True
         elif self.foreign and not self._reported and re.match(ME, text):
             self.foreign = False
+        self._of_thing = not re.search(ME, text) and (self._of_thing or gates.ONCE_THING.search(text) is not None)
+        self._of_time = (self._of_time or gates.ONCE_TIME.search(text) is not None) and (
+            gates.LASTING_TIME.search(text) is None
+        )
+        self.once = self._of_time or self._of_thing
         over = gates.PAST_OVER.search(text) is not None
         self._lasting_past = (self._lasting_past or gates.STRONG_PAST.search(text) is not None) and not over
         self.past = self._lasting_past or (gates.PAST.search(text) is not None and not over)
@@ -123,7 +150,7 @@ def _read_sentence(sentence: Sentence, clauses: list[_Clause], context: _Context
     for clause in clauses:
         kin = context.kin and gates.PRONOUN.match(clause.text) is not None
         speaker.listen(clause, kin=kin)
-        _read(clause, sentence, context, foreign=speaker.foreign, past=speaker.past, kin=kin)
+        _read(clause, sentence, context, foreign=speaker.foreign, past=speaker.past or speaker.once, kin=kin)
         context.follow(clause, foreign=speaker.foreign)
     _read_plain_wishes(sentence, clauses)
 
@@ -133,11 +160,13 @@ def _read_plain_wishes(sentence: Sentence, clauses: list[_Clause]) -> None:
     if sentence.is_question:
         return
     for clause, after in pairwise(clauses):
-        if clause.reading is None and after.reading is not None and not gates.QUESTION.search(clause.text):
-            wish = read_wish(clause.text, has_reason=True)
-            if wish is not None and gates.PROHIBITS.search(clause.text) and after.reading.kind in gates.REASON_KINDS:
-                clause.reading = after.reading
-                after.reading, after.is_closed, after.is_part = None, False, True
+        if after.reading is None or gates.QUESTION.search(clause.text):
+            continue
+        wish = read_wish(clause.text, has_reason=True)
+        is_reason = after.reading.kind in gates.REASON_KINDS and gates.PROHIBITS.search(clause.text) is not None
+        if wish is not None and is_reason and clause.reading in (None, wish):
+            clause.reading = clause.reading or after.reading
+            after.reading, after.is_closed, after.is_part = None, False, True
     for before, clause in pairwise(clauses):
         if clause.reading is None and (before.reading is not None or before.is_part):
             clause.is_part = clause.is_part or (
@@ -165,13 +194,25 @@ def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bo
     if foreign or past or is_task or gates.OPINION.search(text) or gates.PASSING.search(text):
         clause.is_closed = True
         return
-    clause.reading = read_clause(
-        text,
-        is_question=sentence.is_question,
-        has_self=context.has_self or (gates.OWN_START.match(text) is not None and not sentence.is_question),
-    ) or _read_from_context(text, context, kin=kin)
+    has_self = context.has_self or (gates.OWN_START.match(text) is not None and not sentence.is_question)
+    clause.reading = (
+        read_clause(text, has_self=has_self, is_question=sentence.is_question)
+        or _read_from_context(text, context, kin=kin)
+        or (None if sentence.is_question else read_change(text, is_correction=context.correction))
+    )
+    if clause.reading is not None:
+        clause.reading = _in_context(clause.reading, text, context)
     if clause.reading is None and gates.REQUEST_START.match(text):
         clause.is_closed = True
+
+
+def _in_context(reading: Reading, text: str, context: _Context) -> Reading:
+    """The kind that the clauses before give a clause: a decision, a goal, a rule; a fact about the family."""
+    if context.announced is not None and reading.kind in _ANNOUNCEABLE:
+        return replace(reading, kind=context.announced)
+    if context.kin and reading.kind is FactKind.IDENTITY and not re.search(ME, text):
+        return Reading(FactKind.RELATIONSHIP, None, reading.is_negative)
+    return reading
 
 
 def _read_from_context(text: str, context: _Context, *, kin: bool) -> Reading | None:
@@ -180,10 +221,6 @@ def _read_from_context(text: str, context: _Context, *, kin: bool) -> Reading | 
         return Reading(FactKind.RELATIONSHIP, None, is_negative(text))
     if context.announced is not None and len(text) > 3 and not re.match(r"[你您帮请]", text):
         return Reading(context.announced, None, is_negative(text))
-    if context.correction and re.search(r"是|在|叫|为", text) and not is_correction(text):
-        return Reading(FactKind.KNOWLEDGE, None, is_negative(text))
-    if context.has_self and len(text) > 3 and gates.SWITCHES.search(text):
-        return Reading(FactKind.KNOWLEDGE, None, is_negative(text))
     if context.wishes and gates.WISHES_ON.match(text):
         return Reading(FactKind.PREFERENCE, None, is_negative(text))
     return None
@@ -200,7 +237,7 @@ def _statements(sentence: Sentence, clauses: list[_Clause], *, correction: bool)
         last = at
         while last + 1 < len(clauses) and _continues(clauses[last], clauses[last + 1], clause.start):
             last += 1
-        yield _statement(sentence, clause, clauses[last].end, correction=correction)
+        yield _statement(sentence, clauses[at : last + 1], correction=correction)
         at = last + 1
 
 
@@ -214,23 +251,38 @@ def _continues(before: _Clause, after: _Clause, start: int) -> bool:
         return False
     if after.reading is None:
         return not re.match(rf"(?:{ME}|{FAMILY})", after.text) and not gates.ASIDE.search(after.text)
-    return (
-        before.reading is not None and before.reading.kind is after.reading.kind and bool(gates.LINKS.match(after.text))
-    )
+    return before.reading is not None and _is_one_statement(before, after)
 
 
-def _statement(sentence: Sentence, clause: _Clause, end: int, *, correction: bool) -> Statement:
-    assert clause.reading is not None
-    reading = clause.reading
-    text = sentence.text[clause.start : end][:MAX_STATEMENT_LENGTH].strip()
-    visible = sentence.visible[clause.start : end]
+def _is_one_statement(before: _Clause, after: _Clause) -> bool:
+    """Whether two clauses with a reading each say one thing: two sides of a change, or yes and no about one topic."""
+    if before.reading is None or after.reading is None:
+        return False
+    if is_change(before.text) and is_change(after.text):
+        return True
+    if before.reading.kind is not after.reading.kind:
+        return False
+    has_subject = re.match(ME, after.text) is not None
+    is_contrast = before.reading.is_negative != after.reading.is_negative and not has_subject
+    return is_contrast or gates.LINKS.match(after.text) is not None
+
+
+def _statement(sentence: Sentence, clauses: Sequence[_Clause], *, correction: bool) -> Statement:
+    start, end = clauses[0].start, clauses[-1].end
+    readings = [clause.reading for clause in clauses if clause.reading is not None]
+    reading = next((one for one in readings if not one.is_tentative), readings[0])
+    is_tentative = reading.is_tentative and len(readings) == 1  # what ends and what comes instead: a decision
+    kind = FactKind.DECISION if reading.is_tentative and not is_tentative else reading.kind
+    slot = next((one.slot for one in readings if one.slot is not None), None)
+    visible = sentence.visible[start:end]
     change, former = find_change(visible, context=sentence.visible if correction else "")
     return Statement(
-        text=text,
-        kind=reading.kind,
-        section=section_of(visible, reading.kind, reading.slot),
-        slot=reading.slot,
+        text=sentence.text[start:end][:MAX_STATEMENT_LENGTH].strip(),
+        kind=kind,
+        section=section_of(visible, kind, slot),
+        slot=slot,
         is_negative=reading.is_negative,
         change=change,
         former=former,
+        confidence=_TENTATIVE_CONFIDENCE if is_tentative else 1.0,
     )

@@ -37,7 +37,9 @@ _PROJECT_PREDICATE: Final = re.compile(
 _PROJECT_RULE: Final = re.compile(
     r"要求|规定|不允许|不许|不让|禁止|不能|必须|不得|只认|只能|上限|红线|合规|访问不了|连不|没预算|没有预算"
 )
-_FAMILY_START: Final = re.compile(rf"^(?:我|我们|咱|咱们|我家|我们家|俺|家里|家)?(?:的)?(?P<who>{FAMILY})")
+_FAMILY_START: Final = re.compile(
+    rf"^(?:我|我们|咱|咱们|我家|我们家|俺|家里|家)?(?:的|这|那)?(?:两|俩|三)?(?:位|个)?(?P<who>{FAMILY})"
+)
 _FAMILY_PREDICATE: Final = re.compile(
     r"是(?!不是|什么|说|想)|叫(?!我)|今年|岁|在[^，,]{1,14}(?:上班|工作|读|上学|教|做|当|上|念|住|开)"
     rf"|在{PLACES}|住|{CONDITION}|{BODY}[^，,]{{0,5}}(?:不|差|疼|痛|有)|不(?:能)?(?:吃|喝)|吃不|不会(?:中文"
@@ -54,14 +56,16 @@ _FAMILY_VAGUE: Final = re.compile(
 )
 
 
+_DECIDES: Final = re.compile(r"决定|decide|敲定|拍板|选定|定为|已确定|确定用|商量好|最终用|最后用")
 _HORTATIVE: Final = re.compile(
     r"^(?:那|现在|好|来|，)*(?:我们|咱们?|咱俩)(?:来|换个|开始|聊|继续|玩|先|一起|再|看看|试|说说|谈|讨论|回到"
     r"|接着|休息|约)"
 )
 _BOSS: Final = re.compile(
     r"^(?:我|我们|咱|咱们|我家|我们家)?的?(?:老板|领导|上司|导师|甲方|主管|总监|主编|编辑|经理|boss|leader"
-    r"|客户|校长|主任|投资人|审稿人)[^，,]{0,8}?(?:只(?:看|认|收|要|用|接受)|要求|规定|不喜欢|不看|不爱|讨厌"
-    r"|喜欢看|习惯看|必须|最烦|每次都要|不接受|爱看)(?!喝|吃|你)"
+    r"|客户|校长|主任|投资人|审稿人)[^，,]{0,8}?(?:只(?:看|认|收|要|用|接受)|要求|规定|(?:特别|很|最"
+    r"|非常)?(?:在意|看重|讲究|介意)|不喜欢|不看|不爱|讨厌|喜欢看|习惯看|必须|最烦|每次都要|不接受|爱看)(?!喝"
+    r"|吃|你)"
 )
 _HOME: Final = re.compile(
     r"^(?:我们?|我们?的|咱|俺)?(?:家里|家|屋里|宿舍|店里|办公室|工位|小区|公寓|老房子|厨房|阳台|院子"
@@ -69,23 +73,25 @@ _HOME: Final = re.compile(
     r"|住|种|吃|养|在|是(?!不是)|不让|离|朝)[^，,]{1,}"
 )
 _OPEN_STOP: Final = (
-    "(?:行|都行|无所谓|随便|有点|头|肚子|脑子|的|很喜欢$|也喜欢$|多说|说两句|补充|介绍|开会|吃饭|睡觉|洗澡"
-    "|下班|出门|赶|忙|想|要(?!求)|需要|觉得|认为|感觉|知道|明白|懂|搞|弄|看(?!书|电影|新闻|病|视频|剧|报)"
-    "|听(?!歌|音乐|播客|书|力|古典)|问|说(?!粤|普|方|英)|试|刚|先|来(?!自)|去(?!健|跑|游|爬|图)|回|同意|选|投"
-    "|指|猜|希望|怀疑|记得|忘|发现|遇|收到|能(?!吃|喝)|可以|可能|该|应该|得|把|被|给|让|帮|请"
+    "(?:很喜欢|喜欢$|舒服|不舒服|行|都行|无所谓|随便|有点|头|肚子|脑子|的|很喜欢$|也喜欢$|多说|说两句|补充"
+    "|介绍|开会|吃饭|睡觉|洗澡|下班|出门|赶|忙|想|要(?!求)|需要|觉得|认为|感觉|知道|明白|懂|搞|弄|看(?!书|电影"
+    "|新闻|病|视频|剧|报)|听(?!歌|音乐|播客|书|力|古典)|问|说(?!粤|普|方|英)|试|刚|先|来(?!自)|去(?!健|跑|游"
+    "|爬|图)|回|同意|选|投|指|猜|希望|怀疑|记得|忘|发现|遇|收到|能(?!吃|喝)|可以|可能|该|应该|得|把|被|给|让"
+    "|帮|请"
     "|爱你|谢|没(?!有)|明|理解|相信|保证|发誓|认输|错|服|算|等|饿|困|累|冷|热|开心|难过|到|写(?!代码|程序|前端"
     "|后端|小说|公众号|书法)|改|删|点|查|运行|打开|下载|安装|装|下单|买|订|卖(?!了)|付|发|上传|复制|导|执行"
     "|输入|报|卡|急|还(?!贷|房贷|没结|单身)|再|又|也是|不(?:太|是很|怎么)?(?:知道|明白|确定|清楚|懂|理解|记得"
     "|同意|信|想|要|能|该|敢|管|行|服|好意思|急|对|是说|是问|是指|是这)"
-    "|对(?!.{1,8}(?:感兴趣|要求))|跟你|和你|是(?!做|搞)|有(?:个|一个|点|些|几个|两个|三个|一些|一张|一份|一段"
-    "|一组|一串|[0-9]+个)?(?:问题|疑问|想法|建议|事|文件|数据|表|代码|图|个bug|报错|字段|列表|空|时间|印象"
-    "|信心|必要|可能|办法|意见|兴趣知道|句话|段话)|就(?:是|想|要|问|说)|真(?:的)?(?:不|是|想)|太|好(?!动|静|客"
-    "|吃)|快|马上|正(?!在学|在备|在考)|在(?!学|读|备|考|练|减))"
+    "|对(?!.{1,8}(?:感兴趣|要求))|跟你|和你|是(?!做|搞)|有[一两几三四五]?[段份篇串批堆组张行列]|有(?:个|一个"
+    "|点|些|几个|两个|三个|一些|一张|一份|一段|一组|一串|[0-9]+个)?(?:问题|疑问|想法|建议|事|文件|数据|表|代码"
+    "|图|个bug|报错|字段|列表|空|时间|印象|信心|必要|可能|办法|意见|兴趣知道|句话|段话)|就(?:是|想|要|问|说)"
+    "|真(?:的)?(?:不|是|想)|太|好(?!动|静|客|吃)|快|马上|正(?!在学|在备|在考)|在(?!学|读|备|考|练|减))"
 )
 _OPEN: Final = re.compile(
     r"^(?:平时|一般|现在|目前)?(?:我(?:这人|这个人|自己|本人|平时|一般|通常|现在|目前|从小|向来|从来|一直"
     rf"|个人|手下|名下|手上|家)?|本人|俺家?|我家){ADVERB}(?!{FAMILY}|{OTHER_PEOPLE}"
-    rf"|{_OPEN_STOP})(?![^，,]*(?:[了过着吧啦]$|了[^，,]{{0,6}}$|一下|这个|那个|你))[^，,]{{2,}}$"
+    rf"|{_OPEN_STOP})(?![^，,]*(?:[了过着吧啦]$|了[^，,]{{0,6}}$|一下|这个|那个|你|第[一二三两几0-9]"
+    r"|现在的))[^，,]{2,}$"
 )
 _OPEN_MY: Final = re.compile(
     rf"^(?:我|我们|咱们?|俺)的?(?!{FAMILY}|{OTHER_PEOPLE}|工资|脑子|人生|问题|情况|意思|代码|想法|建议|看法"
@@ -114,7 +120,7 @@ def _open(clause: str) -> Reading | None:
     return None
 
 
-def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Reading | None:
+def _read_plain(clause: str, *, has_self: bool, is_question: bool = False) -> Reading | None:
     """What a clause says about its author, their family or their project. `has_self`: so was the clause before."""
     if _HORTATIVE.search(clause):
         return None
@@ -124,7 +130,7 @@ def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Re
         return fix
     if (family := _family(clause)) is not None:
         return family
-    project = _project(clause)
+    project = None if _DECIDES.search(clause) else _project(clause)
     if (
         project is not None
         and not is_question
@@ -135,6 +141,57 @@ def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Re
         project = None
     person = _first(_PERSON_RULES, clause, names_self=names_self or has_self)
     return person or project or _open(clause)
+
+
+_TIME_PREFIX: Final = re.compile(
+    r"^(?:(?:现在|目前|如今|眼下|最近|以后|后来|下周起|下个?月起|今年起|从今年起)(?!的|开始在)[，,\s]*)+"
+)
+
+
+def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Reading | None:
+    """What a clause says about its author, their family or their project. `has_self`: so was the clause before."""
+    if _MOVED_FAMILY.search(clause):
+        return Reading(FactKind.RELATIONSHIP, None, False)
+    found = _read_plain(clause, has_self=has_self, is_question=is_question)
+    if found is None and (prefix := _TIME_PREFIX.match(clause)) is not None:
+        found = _read_plain(clause[prefix.end() :], has_self=has_self, is_question=is_question)
+    return found
+
+
+_CHANGES: Final = re.compile(
+    r"(?:换|改|搬|迁|转|调|升|挪|推迟|提前|延|接|送|移)[^，,]{0,6}?(?:到|成|为|去|回|用|喝|吃|走|坐|开|写|至"
+    r"|来)|(?:换|改|搬|卖|退|辞|停|戒|删|丢|坏|拆|撤|关|死|走|没|离|断|掉|弃|取消|退订|放弃|飞走|去世|分手"
+    r"|结束|作废|下架|治好|痊愈)了?(?:$|[，,。])"
+    r"|(?:不|没)(?!过|久|错|好意思)[^，,不]{1,8}了$|不再|再也不|不想再|戒(?:了|掉)|取消|退订|放弃|分手|(?:不用"
+    r"|别|不要)再?[^，,]{1,6}了$|现在(?:都|改|只|就|换|是|已经)"
+)
+_CORRECTED: Final = re.compile(r"是|在|叫|为|到|应该|不是|改|定")
+
+
+_SWITCHED_TOOL: Final = re.compile(
+    rf"(?:{ME}|^)(?:已经|现在|最近|都|全)*(?:换成|换到|换回|改用|转用|切到|切回|迁到|用回)了?"
+)
+_MOVED_FAMILY: Final = re.compile(
+    rf"^(?:年前|年后|上[个周]月?|最近|刚|已经|昨天)?(?:我|我们)?(?:把|给|帮){FAMILY}(?:接|转学|转到|送到|搬|调"
+    r"|安顿)"
+)
+
+
+def is_change(clause: str) -> bool:
+    """Whether a clause says that something ended or became something else."""
+    return _CHANGES.search(clause) is not None
+
+
+def read_change(clause: str, *, is_correction: bool) -> Reading | None:
+    """A change or a correction that names no topic that a rule knows; it counts only if it changes a known fact."""
+    if _HORTATIVE.search(clause) or len(clause) < 4:
+        return None
+    role = tool_role(clause)
+    if role is not None and _SWITCHED_TOOL.search(clause):
+        return Reading(FactKind.PREFERENCE, role, is_negative(clause))
+    if _CHANGES.search(clause) or (is_correction and _CORRECTED.search(clause)):
+        return Reading(FactKind.KNOWLEDGE, None, is_negative(clause), is_tentative=True)
+    return None
 
 
 def _first(rules: tuple[ClauseRule, ...], clause: str, *, names_self: bool) -> Reading | None:
@@ -160,11 +217,16 @@ def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
                 else None
             )
         case "tool":
-            return _tool_slot(clause)
+            return _topic_slot(clause) or _tool_slot(clause)
+        case "topic":
+            return _topic_slot(clause)
         case "device":
             return device_slot(clause)
         case "pet":
             return None
+        case "health.condition":
+            found = re.search(f"{CONDITION}|{BODY}", clause)
+            return f"health.{found[0]}" if found else None
         case (
             "fix"
             | "decision"
@@ -174,13 +236,22 @@ def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
             | "deadline"
             | "schedule"
             | "finance"
-            | "health.condition"
             | "rule"
             | "end"
         ):
             return None
         case other:
             return other
+
+
+def _topic_slot(clause: str) -> str | None:
+    """The slot of a habit whose occasion stands in front (出差我都订…): the occasion and the verb."""
+    match = re.search(
+        r"^(?P<topic>[^，,我你]{2,8}?)我(?:都|就|一般|只|现在|平时|自己|一直|通常|也)*(?P<verb>坐|订|用|住|走|吃"
+        r"|喝|穿|买|开|骑|看|写|发|交)",
+        clause,
+    )
+    return None if match is None or "也" in clause else f"choice.{match['topic'].strip().casefold()}.{match['verb']}"
 
 
 def _object(text: str) -> str:
@@ -221,7 +292,27 @@ def _family(clause: str) -> Reading | None:
     match = _FAMILY_START.search(clause)
     if match is None or _FAMILY_VAGUE.search(clause) or not _FAMILY_PREDICATE.search(clause[match.end() :]):
         return None
-    return Reading(FactKind.RELATIONSHIP, None, False)
+    who = re.sub(r"^(?:我|咱|俺|亲)", "", match["who"])
+    attribute = next((name for name, words in _FAMILY_ATTRIBUTES if words.search(clause[match.end() :])), None)
+    slot = f"family.{_SAME_PERSON.get(who, who)}.{attribute}" if attribute else None
+    return Reading(FactKind.RELATIONSHIP, slot, is_negative(clause))
+
+
+_SAME_PERSON: Final = {
+    **dict.fromkeys(("老婆", "媳妇", "媳妇儿", "太太", "爱人", "妻子"), "wife"),
+    **dict.fromkeys(("老公", "丈夫"), "husband"),
+    **dict.fromkeys(("爸", "爸爸", "父亲", "老爸", "爹", "家父"), "father"),
+    **dict.fromkeys(("妈", "妈妈", "母亲", "老妈", "娘", "家母"), "mother"),
+    **dict.fromkeys(("女儿", "闺女"), "daughter"),
+}
+_FAMILY_ATTRIBUTES: Final = (
+    ("health", re.compile(CONDITION)),
+    ("age", re.compile(r"岁|今年[0-9一二三四五六七八九十]+")),
+    ("name", re.compile(r"叫(?!我)|名字")),
+    ("place", re.compile(r"住|搬|接到|两地")),
+    ("work", re.compile(r"上班|工作|调[到回去]|做|当|教|退休|开(?:店|公司)|失业")),
+    ("school", re.compile(r"读|上学|念|年级|转学|高考|小学|初中|高中|大学|幼儿园|考研")),
+)
 
 
 def _project(clause: str) -> Reading | None:

@@ -30,6 +30,11 @@ _MANNER: Final = re.compile(  # how the assistant speaks: such a wish lasts with
     r"|拍马屁|别夸|绕弯子|术语|提醒我"
 )
 _WEAK: Final = re.compile(r"请|都|尽量|别|不要|按|用|先|给我|只|少|记得|务必|千万|不用|就写|写")
+_DOCUMENT_RULE: Final = re.compile(
+    r"(?i)^(?:以后)?(?:提交信息|commit message|变量名?|函数名|类名|分支名|注释)(?:都|请|要|统一|一律|我"
+    r"|就)*(?:用|写)|^写(?:代码|前端|后端|脚本|SQL|函数|测试)(?:时|的时候)?(?:请|要|都|别|不要|不用|必须|一律)"
+    r"|^[^，,我你他]{2,8}(?:就)?(?:别|不要|不用)再?[^，,]{1,6}了$"
+)
 _DIRECTIVE: Final = re.compile(
     r"^(?:你|您|请|麻烦您?|希望[你您]|拜托|烦请|劳烦|还请|务必|千万|就|也|都|直接|另外|那|以后|今后|往后"
     r"|从今(?:天起|往后)?|从现在(?:起|开始)|每次|凡是|默认|统一|一律|尽量|没有?[^，,]{0,6}的话|可以的话|最好"
@@ -47,18 +52,21 @@ _WISH_VERB: Final = re.compile(
     r"|给|简|短|详|附|带|加|配|得)"
 )
 _NO_WISH: Final = re.compile(
-    r"^把(?![^，,]*(?:以后|每次|我))|我要(?:发|交|给|贴|打印)|^(?:你)?(?:要不要)|^(?:请)?(?:回[答复]"
+    r"^都用|^把(?![^，,]*(?:以后|每次|我))|我要(?:发|交|给|贴|打印)|^(?:你)?(?:要不要)|^(?:请)?(?:回[答复]"
     r"|答复)?不要解释$|^(?:请|你|再|那)*(?:解释|讲解|提醒我|问我|介绍|讲讲|说说)(?!的?时|要|尽量|都|别|请)"
-    r"|别的|包涵|自我介绍|以后(?:再|的事|吧|会|就知道|怎)|你[^，,]{0,6}得(?:很|太|真|挺|不错|好)"
-    r"|^(?:你)?(?:总是|老是|每次)(?:都)?(?:报错|说得|这样|失败|出错|忘)|^(?:别|不要)(?:闹|急|怕|担心|生气|难过"
-    r"|走|吵|慌|了|这样|那样)|^默认(?:密码|值|端口|用户)"
+    r"|(?:里|中|上)的?(?:所有|全部|每[个行列])|(?:统一|全部|都|一律|全)(?:改|换|删|去掉|替换"
+    r"|转成)(?![^，,]*(?:以后|每次))|所有[^，,]{1,6}(?:改|删|去掉|换|标红|加粗|替换)|注意下?$|注意一下$|别的"
+    r"|包涵|自我介绍|以后(?:再|的事|吧|会|就知道|怎)|你[^，,]{0,6}得(?:很|太|真|挺|不错|好)|^(?:你)?(?:总是"
+    r"|老是|每次)(?:都)?(?:报错|说得|这样|失败|出错|忘)|^(?:别|不要)(?:闹|急|怕|担心|生气|难过|走|吵|慌|了"
+    r"|这样|那样)|^默认(?:密码|值|端口|用户)"
 )
 _ONCE: Final = re.compile(
     r"这[次回一]?(?:次|回|遍|趟)|这一?(?:段|句|篇|份|张|封|条|首|页|步|题|道|行|处|版)|就?这个(?!项目|仓库"
     r"|系统|团队|公司|组|人|习惯|平台|群|程序)|那(?:次|个|段|份|张|条)|本次|此处|这里|刚才|刚刚|今[天晚早]"
     r"|明[天早晚]|昨[天晚]|暂时|临时|待会|等会|一会儿?|马上|这[两几]天"
-    r"|这会儿|眼下|先(?:用|别|不|给我看|到|把|这)|第[一二三四五\d]+[点段个步章]|上面|下面|重新生成|再(?:来"
-    r"|详细|写|给)|接着|继续写|这周|本周|这阵子|现在先"
+    r"|这会儿|眼下|先(?:用|别|不|给我看|到|把|这)|第[一二三四五\d]+[点段个步章]|上面|下面|结尾|开头|封面|正文"
+    r"|首页|落款|附件|这版|该(?:段|函数|文件|页)|重新生成|再(?:来|详细|写|给)|接着|继续写|这周|本周|这阵子"
+    r"|现在先"
 )
 _REQUEST: Final = re.compile(
     r"^(?:那|你|请|麻烦|能不能|可以|现在|先|再|然后|顺便|所以|就|您|给|一下|，)*(?:帮|给我(?:一|个|看|找|写|做"
@@ -77,11 +85,15 @@ def read_wish(clause: str, *, has_reason: bool) -> Reading | None:
     if _ONCE.search(clause) or _NO_WISH.search(clause):
         return None
     standing = _STANDING.search(clause) is not None
-    if not (_DIRECTIVE.search(clause) or _WISH_VERB.search(clause)) or (_REQUEST.search(clause) and not standing):
+    if not (_DIRECTIVE.search(clause) or _WISH_VERB.search(clause) or _DOCUMENT_RULE.search(clause)) or (
+        _REQUEST.search(clause) and not standing
+    ):
         return None
+    standing = standing or _DOCUMENT_RULE.search(clause) is not None
     if not (standing or _MANNER.search(clause) or (has_reason and _WEAK.search(clause))):
         return None
-    slot = reply_topic(clause) if is_about_replies(clause) else None
+    is_about = is_about_replies(clause) or re.search(r"[句字页段行]|长|短", clause) is not None
+    slot = reply_topic(clause) if is_about else None
     if slot is None and re.search(r"提交信息|commit", clause):
         slot = "vcs.commit"
     return Reading(FactKind.PREFERENCE, slot, is_negative(clause))

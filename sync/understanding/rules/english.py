@@ -5,14 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync.understanding.model import MAX_STATEMENT_LENGTH, FactKind, Statement
+from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, FactKind, Statement
 from sync.understanding.rules import english_gates as gates
 from sync.understanding.rules import english_grammar as grammar
 from sync.understanding.rules.changes import find_change, is_correction
 from sync.understanding.rules.english_rules import RULES
-from sync.understanding.rules.reading import ClauseRule
+from sync.understanding.rules.reading import ClauseRule, Reading
 from sync.understanding.rules.topics import is_about_replies, reply_topic, section_of, tool_role
-from sync.understanding.rules.typed_text import Sentence
+from sync.understanding.rules.typed_text import MAX_CLAUSE_LENGTH, Sentence
+
+_TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
 
 
 @dataclass(slots=True)
@@ -22,7 +24,7 @@ class _Piece:
     start: int
     end: int
     text: str
-    found: tuple[FactKind, str | None] | None = None
+    found: Reading | None = None
     is_closed: bool = False
 
 
@@ -37,7 +39,16 @@ def read_english(sentences: Sequence[Sentence]) -> list[Statement]:
         pieces = list(_pieces(sentence))
         kin = _read_sentence(sentence, pieces, kin=kin, correction=correction)
         found.extend(_join(sentence, pieces, correction=correction))
-    return found
+    return found or list(_presupposed(sentences))
+
+
+def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
+    """What a question or request takes for granted about its author: resize these for my Etsy shop."""
+    for sentence in sentences:
+        match = grammar.PRESUPPOSED.search(sentence.visible)
+        if match is not None and not gates.REPORTED.search(sentence.visible):
+            kind = FactKind.POSSESSION
+            yield Statement(match[0], kind, section_of(match[0], kind, None))
 
 
 def _pieces(sentence: Sentence) -> Iterator[_Piece]:
@@ -46,11 +57,13 @@ def _pieces(sentence: Sentence) -> Iterator[_Piece]:
     start = 0
     for left, right in [*spans, (len(visible), len(visible))]:
         body = visible[start:left]
+        if gates.INTRODUCTION.search(body) and left < len(visible):
+            continue
         lead = len(body) - len(body.lstrip())
         filler = gates.FILLER.match(body[lead:])
         begin = start + lead + (filler.end() if filler else 0)
         end = start + len(body.rstrip(" .!?…"))
-        if begin < end:
+        if begin < end <= begin + MAX_CLAUSE_LENGTH:
             mark = "?" if body.rstrip().endswith("?") else ""
             yield _Piece(begin, end, visible[begin:end] + mark)
         start = right
@@ -67,7 +80,7 @@ def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, corre
             foreign = conditional or _is_foreign(text, was_foreign=foreign)
         piece.found = _read(piece, sentence, foreign=foreign, kin=kin, correction=correction)
         if piece.found is not None:
-            kin = piece.found[0] is FactKind.RELATIONSHIP and piece.found[1] != "work.boss"
+            kin = piece.found.kind is FactKind.RELATIONSHIP and piece.found.slot != "work.boss"
         elif re.match(rf"(?i)(?:my |our )?{gates.FAMILY}\b", text):
             kin = True
     return kin
@@ -80,9 +93,7 @@ def _is_foreign(text: str, *, was_foreign: bool) -> bool:
     return was_foreign and re.match(r"(?i)(?:i|i'm|im|i've|my|we|our)\b", text) is None
 
 
-def _read(
-    piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correction: bool
-) -> tuple[FactKind, str | None] | None:
+def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correction: bool) -> Reading | None:
     text = piece.text
     if gates.QUESTION.search(text) and not _ON_MY_DEVICE.search(text):
         piece.is_closed = True
@@ -91,61 +102,83 @@ def _read(
         if (wish := _wish(text, sentence)) is not None:
             return wish
         if grammar.FIX.search(text):
-            return FactKind.KNOWLEDGE, None
+            return Reading(FactKind.KNOWLEDGE)
     if kin and _KIN_STATE.match(text):
-        return FactKind.RELATIONSHIP, None
-    piece.is_closed = foreign or _is_of_the_moment(text)
+        return Reading(FactKind.RELATIONSHIP)
+    of_the_moment = _is_of_the_moment(text)
+    if not foreign and not of_the_moment:
+        found = _read_rules(text) or _read_change(text, correction=correction)
+    elif not of_the_moment and not gates.REPORTED.search(text) and not gates.OTHER_SUBJECT.search(text):
+        found = _read_change(text, correction=correction)
+    else:
+        found = None
+    piece.is_closed = found is None and (foreign or of_the_moment)
     if piece.is_closed:
         return None
-    found = _read_rules(text, correction=correction)
     piece.is_closed = found is None and gates.REQUEST.search(text) is not None
     return found
 
 
 def _is_of_the_moment(text: str) -> bool:
     """Whether a clause is a memory, an opinion, a mood, or holds this once."""
-    past = gates.PAST.search(text) is not None and not re.search(r"(?i)\bnow\b|\bsince\b|these days", text)
+    past = gates.PAST.search(text) is not None and _NOT_OVER.search(text) is None
     return past or any(gate.search(text) for gate in (gates.OPINION, gates.PASSING, gates.ONCE))
 
 
-def _read_rules(text: str, *, correction: bool) -> tuple[FactKind, str | None] | None:
+def _read_rules(text: str) -> Reading | None:
+    for subject, pattern in grammar.ELLIPSIS:
+        if pattern.search(text):
+            text = subject + text
     for rule in RULES:
         if (match := rule.pattern.search(text)) is not None:
-            return rule.kind, _slot(rule, match, text)
+            return Reading(rule.kind, _slot(rule, match, text))
     if grammar.PROJECT.search(text) and not grammar.FACTS_OF_OTHERS.search(text):
         role = tool_role(text)
-        return FactKind.KNOWLEDGE, role if role and role.startswith("project") else None
+        return Reading(FactKind.KNOWLEDGE, role if role and role.startswith("project") else None)
     if (found := _open(text)) is not None:
         return found
-    if correction and re.search(r"(?i)\b(?:is|are|'s|'m|am)\b", text) and not is_correction(text):
-        return FactKind.KNOWLEDGE, None
     return None
 
 
-def _open(text: str) -> tuple[FactKind, str | None] | None:
+def _read_change(text: str, *, correction: bool) -> Reading | None:
+    """A change or a correction that names no topic that a rule knows; it counts only if it changes a known fact."""
+    role = tool_role(text)
+    if role is not None and grammar.SWITCHED_TOOL.search(text):
+        return Reading(FactKind.PREFERENCE, role)
+    is_corrected = correction and not is_correction(text) and re.search(r"(?i)\b(?:is|are|am)\b|'(?:s|m|re)\b", text)
+    if grammar.CHANGES.search(text) or is_corrected:
+        return Reading(FactKind.KNOWLEDGE, is_tentative=True)
+    return None
+
+
+def _open(text: str) -> Reading | None:
     """What the grammar alone says: the simple present of I, we, my and our is a state or a habit."""
     if grammar.FACTS_OF_OTHERS.search(text) or grammar.TASK_NOUNS.search(text) or gates.REQUEST.search(text):
         return None
     if grammar.RESULTS.search(text):
-        return FactKind.KNOWLEDGE, None
+        return Reading(FactKind.KNOWLEDGE)
     if grammar.FOR_ME.search(text):
-        return FactKind.PREFERENCE, None
+        return Reading(FactKind.PREFERENCE)
     if grammar.OPEN_IM.search(text) or grammar.AS_A.search(text):
-        return FactKind.IDENTITY, None
+        return Reading(FactKind.IDENTITY)
     if grammar.OPEN_I.search(text):
-        return FactKind.HABIT, None
+        return Reading(FactKind.HABIT)
     if grammar.OPEN_MY.search(text):
-        return FactKind.KNOWLEDGE, None
+        return Reading(FactKind.KNOWLEDGE)
     return None
 
 
+_NOT_OVER: Final = re.compile(
+    r"(?i)\bnow\b|\bsince\b|these days|\bmoved\b|\bswitched\b|\bbecame\b|\bquit\b|\bstopped\b|\bretired\b"
+    r"|got (?:married|divorced|rid)|\bleft\b|\bdied\b|\bput \w+ down"
+)
 _BOSS: Final = next(rule.pattern for rule in RULES if rule.topic == "work.boss")
 _ON_MY_DEVICE: Final = re.compile(r"(?i)^(?:on|from|with) my (?-i:[A-Z])[\w-]+$")
 _KIN_PRONOUN: Final = re.compile(r"(?i)(?:she|he|they)\b")
 _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was born| works?| can't| doesn't|'re)\b")
 
 
-def _wish(text: str, sentence: Sentence) -> tuple[FactKind, str | None] | None:
+def _wish(text: str, sentence: Sentence) -> Reading | None:
     """A standing wish; not one about the task at hand."""
     if gates.ONCE.search(text) or sentence.is_question:
         return None
@@ -156,10 +189,10 @@ def _wish(text: str, sentence: Sentence) -> tuple[FactKind, str | None] | None:
         return None
     if gates.REQUEST.search(text) and not standing:
         return None
-    return FactKind.PREFERENCE, reply_topic(text) if about or reply_topic(text) in (
-        "reply.address",
-        "reply.units",
-    ) else None
+    topic = reply_topic(text)
+    return Reading(
+        FactKind.PREFERENCE, topic if about or topic in ("reply.address", "reply.units", "reply.length") else None
+    )
 
 
 def _slot(rule: ClauseRule, match: re.Match[str], text: str) -> str | None:
@@ -197,31 +230,41 @@ _NEGATION: Final = re.compile(
 
 
 def _join(sentence: Sentence, pieces: list[_Piece], *, correction: bool) -> Iterator[Statement]:
+    """Make statements of the clauses that say something, each with the remarks that only add to it."""
     at = 0
     while at < len(pieces):
-        first = pieces[at]
-        if first.found is None:
+        if pieces[at].found is None:
             at += 1
             continue
         last = at
-        while last + 1 < len(pieces) and _continues(pieces[last + 1], first.start):
+        while last + 1 < len(pieces) and _continues(pieces[last], pieces[last + 1], pieces[at].start):
             last += 1
-        visible = sentence.visible[first.start : pieces[last].end]
-        kind, slot = first.found
-        change, former = find_change(visible, context=sentence.visible if correction else "")
-        yield Statement(
-            text=sentence.text[first.start : pieces[last].end][:MAX_STATEMENT_LENGTH].strip(),
-            kind=kind,
-            section=section_of(visible, kind, slot),
-            slot=slot,
-            is_negative=_NEGATION.search(visible) is not None,
-            change=change,
-            former=former,
-        )
+        yield _statement(sentence, pieces[at : last + 1], correction=correction)
         at = last + 1
 
 
-def _continues(after: _Piece, start: int) -> bool:
-    if after.is_closed or after.found is not None or after.end - start > MAX_STATEMENT_LENGTH:
+def _statement(sentence: Sentence, pieces: Sequence[_Piece], *, correction: bool) -> Statement:
+    start, end = pieces[0].start, pieces[-1].end
+    readings = [piece.found for piece in pieces if piece.found is not None]
+    reading = next((one for one in readings if not one.is_tentative), readings[0])
+    slot = next((one.slot for one in readings if one.slot is not None), None)
+    visible = sentence.visible[start:end]
+    change, former = find_change(visible, context=sentence.visible if correction else "")
+    return Statement(
+        text=sentence.text[start:end][:MAX_STATEMENT_LENGTH].strip(),
+        kind=reading.kind,
+        section=section_of(visible, reading.kind, slot),
+        slot=slot,
+        is_negative=_NEGATION.search(visible) is not None,
+        change=change,
+        former=former,
+        confidence=_TENTATIVE_CONFIDENCE if reading.is_tentative else 1.0,
+    )
+
+
+def _continues(before: _Piece, after: _Piece, start: int) -> bool:
+    if after.is_closed or after.end - start > MAX_STATEMENT_LENGTH:
         return False
+    if after.found is not None:
+        return grammar.CHANGES.search(before.text) is not None and grammar.CHANGES.search(after.text) is not None
     return not re.match(r"(?i)(?:please|can|could|what|which|how|make|find|give|show|write)\b", after.text)

@@ -55,9 +55,10 @@ ONCE: Final = re.compile(
     r"(?i)\bthis (?:time|one|once|slide|email|paragraph|section|file|function|draft|answer|reply|message|list"
     r"|task|image|photo|sentence|chapter|morning|evening|afternoon|week|weekend)\b|\btoday\b|\btonight\b"
     r"|\bright now\b|\bfor now\b|\bat the moment\b|\btomorrow\b|\bjust (?:this|here|once|for)\b|\bonly (?:here"
-    r"|this|for this)\b|\bfor this\b|\bhere only\b|\bthat (?:one|part|line|bit|paragraph|slide)\b"
-    r"|\bcurrently (?:on|at|in)\b|\bfirst,? (?:show|give|list)\b|\bhold on\b|\bthe (?:first|second|third|last"
-    r"|next) (?:one|part|line|paragraph|slide|point|row|column)\b"
+    r"|this|for this)\b|\bfor this\b|\bof this\b|\bgo straight to\b|\bin this\b|\bat \d+ percent|\bhere only\b"
+    r"|\bthat (?:one|part|line|bit|paragraph|slide)\b|\bcurrently (?:on|at|in)\b|\bfirst,? (?:show|give"
+    r"|list)\b|\bhold on\b|\bthe (?:first|second|third|last|next) (?:one|part|line|paragraph|slide|point|row"
+    r"|column)\b"
 )
 PASSING: Final = re.compile(
     r"(?i)\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
@@ -70,9 +71,14 @@ PASSING: Final = re.compile(
 OPINION: Final = re.compile(
     r"(?i)^(?:and |but |so |well |honestly,? )*(?:i (?:think|guess|feel|believe|suppose|wonder|doubt|reckon"
     r"|bet|hope|imagine|find (?:it|that)|agree|disagree)\b|in my (?:opinion|view)|imho|imo"
-    r"|personally,? i (?:think|find|feel))|\bmade (?:of|entirely of)\b|\bfor breakfast\b|\bmy (?:wallet"
-    r"|bank account|bed|alarm|couch|fridge|liver|brain) (?:says?|said|decided|thinks|hates|loves|is)\b"
-    r"|\bspirit animal\b|\bfluent in (?:sarcasm|procrastination)\b"
+    r"|personally,? i (?:think|find|feel))|\bmade (?:of|entirely of)\b|\ballergic to (?:mondays|mornings|work"
+    r"|exercise|people|effort|meetings|maths?|homework|my \w+|drama|bad)\b|\bfluent sarcasm|\bmarried to (?:my"
+    r"|the) (?:job|work|bed|sofa|couch|game)|\bconstant state of\b|\bph\.?d in (?:over|pro)\w+|\bidentify as\b"
+    r"|\bput the \w+ in\b|\d+ ?% (?:coffee|caffeine|water|sarcasm|cheese)|\bon my \w+ (?:coffee|cup|beer)"
+    r"|\bunread emails\b|\bcommitted relationship\b|\b(?:run|runs|running|live|survive) on (?:coffee|caffeine"
+    r"|spite|vibes)|\bi am become\b|\bfor breakfast\b|\bmy (?:wallet|bank account|bed|alarm|couch|fridge|liver"
+    r"|brain) (?:says?|said|decided|thinks|hates|loves|is)\b|\bspirit animal\b|\bfluent in (?:sarcasm"
+    r"|procrastination)\b"
 )
 QUESTION: Final = re.compile(
     r"(?i)\?\s*$|^(?:and |but |so |ok |well |also |hey |hi |then )*(?:do|does|did|what|what's|whats|why|how"
@@ -89,10 +95,11 @@ REQUEST: Final = re.compile(
     r"|format (?:it|the)|proofread|brainstorm|outline)\b"
 )
 STANDING: Final = re.compile(
-    r"(?i)\b(?:always|never|from now on|going forward|in (?:the )?future|by default|every time|whenever"
-    r"|when i (?:write|ask|say|paste|send)|all (?:future )?(?:answers|replies|responses)|each (?:reply|answer"
-    r"|response|time)|every (?:reply|answer|response|message|email|summary|function|commit)|as a rule"
-    r"|in general|generally|unless i (?:ask|say)|alwyas|allways|any ?more|ever|again|no matter|henceforth)\b"
+    r"(?i)(?<!who )(?<!that )(?<!which )\b(?:always|never|from now on|going forward|in (?:the )?future"
+    r"|by default|every time|whenever|when i (?:write|ask|say|paste|send)|all (?:future )?(?:answers|replies"
+    r"|responses)|each (?:reply|answer|response|time)|every (?:reply|answer|response|message|email|summary"
+    r"|function|commit)|as a rule|in general|generally|unless i (?:ask|say)|alwyas|allways|any ?more|ever"
+    r"|again|no matter|henceforth)\b"
 )
 DIRECTIVE: Final = re.compile(
     r"(?i)^(?:(?:and|so|but|also|please|pls|plz|kindly|just|then|hence|therefore|oh|ok|in code"
@@ -117,15 +124,19 @@ FILLER: Final = re.compile(
     r"|honestly|look|listen|hey|hi|hello|good (?:morning|evening|afternoon)|thanks|thank you"
     r"|please note(?: that)?|note(?: that)?|remember(?: that)?|one (?:more )?thing|just so you know"
     r"|for (?:context|the record|reference)|heads[- ]up|given that|since|because|as|although|even though"
-    r"|though|while|now that|seeing that|considering(?: that)?|i should (?:mention|say|add|note)(?: that)?"
-    r"|i (?:must|have to) (?:mention|say)(?: that)?|keep in mind(?: that)?|don't forget(?: that)?"
-    r"|in case it helps|if it (?:is|'s) not too much trouble|if possible|if you don't mind|the thing is"
-    r"|turns out|it turns out|you know|in my case|my case|first|second|third|lastly|finally|quick note"
-    r"|correction|sorry|update|reminder|context|background|yo|y'all)[\s,.:!–—-]+)+"
+    r"|though|while|now that|seeing (?:that|as)|considering(?: that)?|i should (?:mention|say|add"
+    r"|note)(?: that)?|i (?:must|have to) (?:mention|say)(?: that)?|keep in mind(?: that)?"
+    r"|don't forget(?: that)?|in case it helps|if it (?:is|'s) not too much trouble|if possible"
+    r"|if you don't mind|the thing is|turns out|it turns out|you know|in my case|my case|first|second|third"
+    r"|lastly|finally|quick note|correction|sorry|update|reminder|context|background|yo|y'all)[\s,.:!–—-]+)+"
 )
 CLAUSE: Final = re.compile(
     r"[,;](?!\d)|:(?=\s)|\s[–—-]{1,2}\s|\s(?=(?:and|but|so|because|since|while)\s(?:i|i'm|im|i've|we|we're|my"
     r"|our|please|do|have|work|am|don't|never|always|it|she|he|that|the|coffee|support|numbers|live|finish|use"
     r"|run|prefer|hate|love|can't)\b)|\s(?=(?:so|and) (?:please|don't|do not)\b)",
     re.IGNORECASE,
+)
+INTRODUCTION: Final = re.compile(
+    r"(?i)^\s*(?:and |but |also |please |so )*(?:from now on|going forward|in (?:the )?future|by default"
+    r"|in general|for future reference|in code|at work|at home|these days|nowadays|when i [\w' ]{1,40})\s*$"
 )

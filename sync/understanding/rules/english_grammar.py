@@ -27,16 +27,19 @@ _MOMENT_VERBS: Final = (
     r"|must|am|was|were|been|had|did|got|went|saw|made|took|came|bought|found|thought|told|said|gave|felt|left"
     r"|met|ran|wrote|ate|drank|broke|forgot|heard|knew|sent|spent|won|began|built|drew|fell|spoke|stood|wore"
     r"|tried|have to|do not know|just|give up|call it|apologi[sz]e"
-    r"|beg|swear|accept|regret|care|wait|owe you|love (?:it|this|that|how|you)|like (?:it|this|that|how|you"
-    r"|the)|prefer the|have (?:a|an|some|two|three|one|no|the|this|\d+) (?:\w+ )?(?:question|idea|clue|problem"
-    r"|issue|meeting|bug|error|files?|feeling|doubt|call|list|table|minute|second|moment|exam|test|headache"
-    r"|cold|choice|plan)s?|have no (?:idea|clue|time)|run (?:npm|this|the|it|into|out)|use (?:this|it"
-    r"|the (?:above|following)))"
+    r"|beg|swear|accept|regret|care|wait|slept|woke|put|cut|hit|let|read|owe you|love (?:it|this|that|how|you)"
+    r"|like (?:it|this|that|how|you|the)|prefer the|have (?:a|an|some|two|three|one|no|the|this"
+    r"|\d+) (?:\w+ )?(?:question|idea|clue|problem|issue|meeting|bug|error|files?|feeling|doubt|call|list"
+    r"|table|minute|second|moment|exam|test|headache|cold|choice|plan)s?|have no (?:idea|clue|time)|have (?:a"
+    r"|an) (?:\w+ )?(?:string|function|table|column|dataset|folder|spreadsheet|pdf|page|paragraph|script|class"
+    r"|variable|array|draft|text|sentence|regex|query|screenshot|photo|image)\b|run (?:npm|this|the|it|into"
+    r"|out)|use (?:this|it|the (?:above|following)))"
 )
 OPEN_I: Final = re.compile(
     r"(?i)^(?:i|we)(?: (?:also|only|just|really|always|usually|never|still|mostly|mainly|personally|normally"
     r"|generally|often|typically|both|all|rarely|hardly|sometimes|don't|do not|dont|can't|cannot"
-    rf"|cant))* (?!{_MOMENT_VERBS}\b)(?![\w-]+ed\b)[a-z][a-z-]+(?: (?!it$|that$|this$)\S+)+"
+    rf"|cant))* (?!{_MOMENT_VERBS}\b)(?![\w-]+ed\b)[a-z][a-z-]+(?! (?:this|that|these|those|your"
+    r"|it)\b)(?: (?!it$|that$|this$)\S+)+"
 )
 OPEN_IM: Final = re.compile(
     r"(?i)^(?:i'm|i am|im|we're|we are)(?: (?:also|just|still|only|really|very|the only|not"
@@ -64,8 +67,9 @@ RESULTS: Final = re.compile(
     r"|never (?:learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married|divorced|engaged)|retired|signed"
     r"|went with|switched|moved|been (?:a |an |on )?(?:vegan|vegetarian|sober|diabetic|married|single|living"
     r"|working|using|doing|running|with)|had my \w+ (?:out|removed|replaced)|stopped|sold|dropped)\b"
-    r"|\bmoney is tight\b|\bis off the table\b|^the (?:exam|deadline|wedding|launch|trip|flight|soil|flat"
-    r"|house|garden|office) (?:is|are|has|faces)\b"
+    r"|\bmoney is tight\b|\bis off the table\b|^(?:the )?(?:final )?(?:exam|deadline|wedding|launch|trip"
+    r"|flight|soil|flat|house|garden|office|race day|due date|defen[cs]e|surgery|move|party|concert|recital"
+    r"|trial|hearing) (?:is|are|has|faces)\b"
 )
 AS_A: Final = re.compile(
     r"(?i)^as (?:a|an|someone|the)\b(?! (?:result|rule|side|matter|whole|last|joke|child|kid|first))"
@@ -73,4 +77,37 @@ AS_A: Final = re.compile(
 FACTS_OF_OTHERS: Final = re.compile(
     r"(?i)\b(?:broken|failing|fails|slow|crash\w*|down|stuck|error\w*|acting up|weird|late|cancelled|nuts"
     r"|a mess|on fire|great|awesome|boring|good question)\b"
+)
+SWITCHED_TOOL: Final = re.compile(
+    r"(?i)\b(?:switched (?:to|over)|moved (?:over )?to|changed to|went back to|gone back to|now on|now use"
+    r"|migrated to)\b"
+)
+CHANGES: Final = re.compile(
+    r"(?i)\b(?:moved?|moves|switched|changed|migrated|went back|gone back|now|no longer|any ?more|no more"
+    r"|stop(?:ped)?|quit|gave up|given up|sold|cancel(?:l?ed)?|called off|is off|died|passed away|put \w+ down"
+    r"|got rid of|dropped|left|retired|broke up|split up|divorced|replaced?|vetoed|instead|too (?:little|much"
+    r"|long|short|few|many)|over with|done with|recovered|cured|outgrew|graduated|fired|laid off)\b"
+)
+# A clause that leaves out its I: what is put before it so that the rules for I apply.
+ELLIPSIS: Final = (
+    (
+        "i ",
+        re.compile(
+            r"(?i)^(?:can't|cant|cannot|don't|dont|got|live|work|speak)\b(?! (?:you|worry|mind|bother|forget|know"
+            r"|do that|tell|ask|use|say|it\b|that\b|this\b|be|make|give|go|add|include|explain|write))"
+        ),
+    ),
+    (
+        "i'm ",
+        re.compile(
+            r"(?i)^(?:allergic|based in|living in|working as|married|single|vegan|vegetarian|coeliac|celiac|diabetic"
+            r"|retired|pregnant|left-handed|lactose|not a native)\b"
+        ),
+    ),
+)
+PRESUPPOSED: Final = re.compile(
+    r"\b(?:[Mm]y|[Oo]ur) (?:[A-Z][\w'-]+ |small |little |own |online |local ){0,2}(?:shop|store|business|blog"
+    r"|podcast|channel|newsletter|bakery|studio|farm|restaurant|cafe|startup|practice|clinic|salon|classroom"
+    r"|pupils|patients|allotment|parole officer|carer|caseworker|oncologist|cardiologist|midwife|wheelchair"
+    r"|hearing aids?|insulin pump|pacemaker|stepson|stepdaughter|twins|toddler|newborn|year \d+ class)\b"
 )

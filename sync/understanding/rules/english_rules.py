@@ -144,19 +144,19 @@ RULES: Final = (
         FactKind.RELATIONSHIP,
         "family",
         rf"(?i)^(?:and )?(?:my|our) (?:[\w-]+ )?{FAMILY}\b(?! (?:asked|asks|said|says|wants|wanted|told|thinks"
-        r"|keeps asking|sent|gave|made|just|was|were|had|went|bought|loves?|likes?|hates?|always"
-        r"|never))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum|mom|dad|gran|nan|grandma"
-        r"|grandpa)(?:'s)? (?:is|has|lives|moved|was diagnosed|can't|uses|doesn't|needs|turns)\b|\b(?:i|we)(?:'ve"
-        r"| have)? (?:got )?(?:have )?(?:a|two|three|four|five|no|\d)\b[\w -]{0,16}\b(?:kids?|children|sons?"
-        r"|daughters?|brothers?|sisters?|boys|girls|grandkids|siblings)\b|^(?:the )?(?:older|younger|eldest"
-        r"|youngest) (?:one|son|daughter)? ?(?:is|has)\b",
+        r"|keeps asking|sent|gave|made|just|was|were|had|went|bought|loves?|likes?|hates?|always|never|swears"
+        r"|drives me|keeps|called|texted|forgot|just|really))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum"
+        r"|mom|dad|gran|nan|grandma|grandpa)(?:'s)? (?:is|has|lives|moved|was diagnosed|can't|uses|doesn't|needs"
+        r"|turns)\b|\b(?:i|we)(?:'ve| have)? (?:got )?(?:have )?(?:a|two|three|four|five|no"
+        r"|\d)\b[\w -]{0,16}\b(?:kids?|children|sons?|daughters?|brothers?|sisters?|boys|girls|grandkids"
+        r"|siblings)\b|^(?:the )?(?:older|younger|eldest|youngest) (?:one|son|daughter)? ?(?:is|has)\b",
     ),
     rule(
         FactKind.RELATIONSHIP,
         "work.boss",
         r"(?i)^(?:and )?(?:my|our) (?:[\w-]+ )?(?:manager|boss|editor|client|lead|supervisor|advis[oe]r|director"
-        r"|ceo|cto|professor)\b.{0,30}\b(?:hates|wants|only|insists|prefers|likes|requires|expects|reads|won't"
-        r"|refuses)\b",
+        r"|ceo|cto|professor)\b.{0,30}\b(?:hates|wants(?! (?:it|this|that|us|me)\b)|only|insists|prefers|likes"
+        r"|requires|expects|reads|won't|refuses)\b",
     ),
     rule(
         FactKind.POSSESSION,
@@ -183,12 +183,13 @@ RULES: Final = (
     rule(
         FactKind.PREFERENCE,
         "taste",
-        r"(?i)\b(?:i|we)(?:'d)?(?: (?:really|absolutely|only|just|do|don't|dont|do not|much|never|generally"
-        r"|usually|always|tend to|'d|would|quite|strongly|kinda|still|no longer|also))* (?:love|like|prefer|hate"
-        r"|dislike|enjoy|detest|adore|can't stand|cannot stand|cant stand|despise|favou?r"
-        r"|rather)\b(?! (?:to (?:know|see|get|hear|ask|learn|make|buy|book|find|have)|it|this|that|you|your|how"
-        rf"|the (?:idea|way|sound|first|second|new|one|answer)|if|when))(?P<o>[^,.]{{2,40}})|{_IM} (?:a (?:big "
-        r"|huge )?fan of|into|not into|not a fan of|obsessed with|fond of|scared of"
+        r"(?i)\b(?:i|we)(?!'d like (?:a|an|some|the|two|to)\b)(?:'d)?(?: (?:really|absolutely|only|just|do|don't"
+        r"|dont|do not|much|never|generally|usually|always|tend to|'d|would|quite|strongly|kinda|still|no longer"
+        r"|also))* (?:love|like|prefer|hate|dislike|enjoy|detest|adore|can't stand|cannot stand|cant stand"
+        r"|despise|favou?r|rather)\b(?! (?:to (?:know|see|get|hear|ask|learn|make|buy|book|find|have)|it|this"
+        r"|that|you|your|how|the (?:idea|way|sound|first|second|third|last|old|new|other|short|long|previous"
+        r"|original|current|one|answer|blue|red)|an? \w+ template|if|when))(?P<o>[^,.]{2,40})"
+        rf"|{_IM} (?:a (?:big |huge )?fan of|into|not into|not a fan of|obsessed with|fond of|scared of"
         r"|afraid of)(?P<p>[^,.]{2,30})|\bmy favou?rite (?P<q>[\w ]{3,20}?)(?:'s| is)\b",
     ),
     rule(
@@ -232,8 +233,8 @@ RULES: Final = (
     rule(
         FactKind.DECISION,
         "decision",
-        r"(?i)\b(?:i|we)(?:'ve| have)? (?:(?:just|finally|all|also) )*(?:decided|agreed|chose|chosen|settled on"
-        r"|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether))|\bwe(?:'re"
+        r"(?i)\b(?:i|we)(?:'ve| have)? (?:(?:just|finally|all|also) )*(?:de[cs]id\w*|agreed|chose|chosen"
+        r"|settled on|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether))|\bwe(?:'re"
         r"| are) (?:going with|dropping|sticking with|moving to|switching to|standardi[sz]ing on|migrating)\b"
         r"|\b(?:i|we) (?:won't|will not|will) be (?:renewing|using|moving|dropping|switching)\b|\bit(?:'s"
         r"| is) (?:decided|settled|final)\b",

@@ -13,6 +13,7 @@ class Reading:
     kind: FactKind
     slot: str | None = None
     is_negative: bool = False
+    is_tentative: bool = False  # a change that names no topic: it counts only if it changes a known fact
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ _REPLY: Final = re.compile(
     r"|举例|例子|提醒我|推荐|简短|简洁"
     r"|\b(?:answers?|repl(?:y|ies)|respon(?:d|ses?)|explain|explanations?|tone|verbose|call me|apologi[sz]e"
     r"|chat|bullets?|tell me|talk|speak"
-    r"|jokes?|emojis?|idioms|jargon|brief|concise|units|metric|suggest|summar\w+|steps?|sources?)\b"
+    r"|jokes?|emojis?|idioms|jargon|brief|concise|units|metric|suggest|summaries|sources|pleasantries|spelling"
+    r"|small talk|disclaimers)\b"
 )
 _TECHNICAL: Final = re.compile(
     r"(?i)代码|编程|注释|变量|函数|框架|编辑器|测试|命名|缩进|接口|数据库|脚本|终端|命令行|部署|算法|程序|分支"
@@ -119,6 +120,10 @@ _WORK: Final = re.compile(
     r"|\b(?:meetings?|stand-?ups?|reports?|clients?|customers?|team|work|office|boss|manager|invoices?|docs?"
     r"|documents?|spreadsheets?|slides|memos?"
     r"|deadline|calendar|charts?|dates|email|emails|shift|launch|beta|support|colleagues?|contract)\b"
+)
+_COLLEAGUES: Final = re.compile(
+    r"(?i)老板|领导|上司|导师|甲方|主管|总监|客户|实习生|合伙|团队|带[一二三四五六七八九十\d几]+个"
+    r"|\b(?:manager|boss|editor|client|lead|supervisor|advis[oe]r|interns?|team)\b"
 )
 _PERSONAL_KINDS: Final = frozenset({FactKind.IDENTITY, FactKind.POSSESSION, FactKind.RELATIONSHIP})
 
@@ -161,7 +166,7 @@ def section_of(text: str, kind: FactKind, slot: str | None) -> FactSection:
     """The section of the document for a statement."""
     area = (slot or "").partition(".")[0]
     if kind is FactKind.RELATIONSHIP:
-        return FactSection.WORK_HABITS if area == "work" else FactSection.PERSONAL
+        return FactSection.WORK_HABITS if _COLLEAGUES.search(text) else FactSection.PERSONAL
     if (section := _SECTION_OF_AREA.get(area)) is not None:
         return section
     if kind in _PERSONAL_KINDS:

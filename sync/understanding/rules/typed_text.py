@@ -11,6 +11,7 @@ from typing import Final
 
 MAX_MESSAGE_LENGTH: Final = 2000  # characters; a longer message was pasted in good part
 MAX_TYPED_LINES: Final = 6
+MAX_CLAUSE_LENGTH: Final = 160  # characters; a longer one states nothing, and patterns need not run on it
 HIDDEN: Final = "\ufffc"  # stands for one character of a quotation or of code
 
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})[^`\n]*\n(?:.*\n)??\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -103,13 +104,21 @@ _FOREIGN_HEAD: Final = re.compile(  # a text to work on, a speaker, an example f
     r"|sentence"
     r"|paragraph|text|quote|letter|review|example|convert|into|polish|shorten|subtitle|regex|string|input"
     r"|output|error"
-    r"|name a|novel|character|resume|cv|cover letter|bio|speech|toast|draft)\b"
+    r"|name a|copied|pasted|docs|documentation|manual|readme|note says|novel|character|resume|cv|cover letter"
+    r"|bio|speech|toast|draft)\b"
 )
 _TEXT_TASK: Final = re.compile(  # a request whose object is a text that stands in the same message without a colon
     r"(?i)^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
     r"|朗读|改一?下|译)(?!.{0,12}(?:之前|前)[先，,])"
     r"(?:一?下)?(?:这|下|以下|成|为)"
-    r"|^\W*(?:please |can you |could you )?(?:translate|proofread|rephrase|paraphrase|rewrite|polish|summari[sz]e)\b"
+    r"|^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:修?改|润色|优化|检查|完善|看看?)(?:一?下)?(?:我的"
+    r"|这份|这篇)?(?:简历|求职信|自我介绍|作文|邮件|稿子|文案|个人陈述|自我评价)"
+    r"|^\W*(?:please |can you |could you )?(?:edit|improve|polish|fix|check|tweak|shorten|review|rework"
+    r"|update) (?:my|this) (?:cover letter|resume|cv|bio|essay|email|letter|statement|speech|text|sentence"
+    r"|paragraph|draft|application|profile)"
+    r"|^\W*(?:please |can you |could you )?(?:translate|proofread|rephrase|paraphrase|rewrite|polish"
+    r"|summari[sz]e)\b(?! (?:this|the|my|our) (?:query|function|code|script|sql|regex|loop|class|component"
+    r"|test|config|formula|macro)\b)"
 )
 
 

@@ -67,6 +67,13 @@ def test_a_named_former_value_decides_what_a_change_ends() -> None:
     ) == {"缓存用 Redis": "active", "数据库用 MongoDB": "superseded", "决定用 PostgreSQL 替换 MongoDB": "active"}
 
 
+def test_a_change_without_a_topic_of_its_own_counts_only_for_a_fact_that_it_changes() -> None:
+    tentative = said(2, "定投已经停了", change=Change.ENDS, confidence=0.4)
+    assert facts_of(tentative) == ()
+    old, new = facts_of(said(1, "我每个月定投两千块基金", kind=FactKind.HABIT), tentative)
+    assert (old.status, new.status, new.kind) == (FactStatus.SUPERSEDED, FactStatus.ACTIVE, FactKind.HABIT)
+
+
 def test_a_contradiction_without_a_slot_and_without_a_change_waits_for_the_user() -> None:
     assert statuses(said(1, "我喜欢吃香菜"), said(2, "我不喜欢吃香菜", is_negative=True)) == {
         "我喜欢吃香菜": "active",

@@ -1,0 +1,32 @@
+"""Whatever a message holds, a statement is a short piece of it, and the same message gives the same statements."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync.understanding.extractor import MAX_STATEMENTS, extract_statements
+from sync.understanding.importance import MOST, estimate_importance
+from sync.understanding.model import MAX_STATEMENT_LENGTH
+
+PIECES = (
+    *("我", "我们", "以后", "每天早上", "对花生过敏", "不吃", "喜欢", "住在", "天津", "用", " Vim", "如果", "他说"),
+    *("现在", "改用", "不是", "翻译", "的", "吗", "，", "。", "：", "“", "”", "？", "\n"),
+    *("I ", "live ", "in ", "Leeds", "never ", "my ", "son ", "is ", ", ", ". ", "'", "`", "```", "#"),
+)
+messages = st.lists(st.sampled_from(PIECES) | st.characters(), max_size=40).map("".join)
+
+
+@given(messages)
+def test_a_statement_is_a_short_piece_of_its_message(message: str) -> None:
+    found = extract_statements(message)
+    assert len(found) <= MAX_STATEMENTS
+    for one in found:
+        assert one.text
+        assert one.text in message
+        assert len(one.text) <= MAX_STATEMENT_LENGTH
+        assert 0 < one.confidence <= 1
+    assert found == extract_statements(message)
+
+
+@given(messages, messages)
+def test_an_importance_lies_between_nought_and_the_most(question: str, answer: str) -> None:
+    assert 0 < estimate_importance(question, answer) <= MOST
