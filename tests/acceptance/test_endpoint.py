@@ -123,10 +123,10 @@ def test_a_command_does_its_work_itself_when_the_sidecar_does_not_answer(
         app.call("sync/status")
         app.process.send_signal(ending)
         home.run("events", "append", json.dumps(FACT))
-        home.run("update", "我喜欢爬山", "好的")
+        home.run("update", "爬山要带什么", "好的")
         texts = [event["type"] for event in home.json("events", "read")["events"]]
         app.process.send_signal(signal.SIGCONT if ending is signal.SIGSTOP else signal.SIGKILL)
-    assert sorted(texts) == ["exchange_recorded", "memory_fact", "memory_fact"], "nothing was recorded twice"
+    assert sorted(texts) == ["exchange_recorded", "memory_fact"], "nothing was recorded twice"
 
 
 def test_a_request_that_the_wire_cannot_carry_is_carried_out_by_the_command(tmp_path: Path) -> None:
