@@ -975,26 +975,26 @@ export interface Methods {
     };
     result: HistoryJson;
   };
-  /** Bring a version back, as new events. */
+  /** Restore a version, as new events. */
   'memory/restore': {
     params: {
       sha256: string;
     };
     result: EditedJson;
   };
-  /** Answer a mass delete or erasure: accept it, or keep what was there. */
+  /** Answer a mass deletion or erasure: accept it, or keep the lines. */
   'memory/resolve': {
     params: {
       answer: 'accept' | 'restore';
     };
     result: EditedJson;
   };
-  /** Account, device, cloud, what waits, warnings about the file. */
+  /** Account, device, cloud, pending events, warnings about the file. */
   'sync/status': {
     params: Record<string, never>;
     result: StatusJson;
   };
-  /** Push and pull until level; what was done. */
+  /** Push and pull until both sides are equal; how many events that took. */
   'sync/now': {
     params: {
       /** default 30000 */ timeoutMs?: number;
@@ -1045,12 +1045,12 @@ export interface Methods {
     };
     result: AuthJson;
   };
-  /** Whose memory this is, and whether he is logged in. */
+  /** The account of this memory, and whether it is logged in. */
   'auth/status': {
     params: Record<string, never>;
     result: AuthJson;
   };
-  /** End the session; the memory stays on this device, or goes if asked. */
+  /** Log out; the memory stays on this device unless its removal is requested. */
   'auth/logout': {
     params: {
       /** default "keep" */ localCopy?: 'keep' | 'remove';
@@ -1058,7 +1058,7 @@ export interface Methods {
     };
     result: AuthJson;
   };
-  /** The account's devices; without an answer of the cloud, those known here. */
+  /** The devices of the account; those known here if the server does not answer. */
   'devices/list': {
     params: Record<string, never>;
     result: DevicesJson;
@@ -1071,14 +1071,14 @@ export interface Methods {
     };
     result: DevicesJson;
   };
-  /** Shut a device out of the account's cloud, for ever. */
+  /** Exclude a device from the account for good. */
   'devices/revoke': {
     params: {
       deviceId: string;
     };
     result: DevicesJson;
   };
-  /** Leave a device out of this device's digest, or take it in again. */
+  /** Hide a device in the digest of this one, or show it again. */
   'devices/hide': {
     params: {
       deviceId: string;
@@ -1118,7 +1118,7 @@ export interface Methods {
     };
     result: RecordedJson;
   };
-  /** Take the payloads of events away, here, on the server and everywhere. */
+  /** Erase the payloads of events here, on the server and on every device. */
   'events/forget': {
     params: {
       eventIds: Array<string>;
@@ -1138,7 +1138,7 @@ export interface Methods {
     };
     result: EventsJson;
   };
-  /** The newest events; with follow, the later ones too, as events/appended. */
+  /** The newest events; with follow, later ones arrive as events/appended. */
   'events/tail': {
     params: {
       project_id?: string | null;
@@ -1152,12 +1152,12 @@ export interface Methods {
     };
     result: EventsJson;
   };
-  /** End what events/tail began with follow. */
+  /** Stop following the events. */
   'events/unfollow': {
     params: Record<string, never>;
     result: null;
   };
-  /** Forget by words, source or time, here, on the server and everywhere; by default says only what would go. */
+  /** Erase events by words, source or time everywhere; by default only list them. */
   'events/forgetMatching': {
     params: {
       query?: string | null;
@@ -1168,12 +1168,12 @@ export interface Methods {
     };
     result: ForgettingJson;
   };
-  /** Where the JSONL files of the log lie, and how far they have come. */
+  /** The folder of the JSONL files, and up to which event they are written. */
   'events/files': {
     params: Record<string, never>;
     result: EventFilesJson;
   };
-  /** Make those files what the log says. */
+  /** Write the JSONL files again from the log. */
   'events/rebuildFiles': {
     params: Record<string, never>;
     result: RebuiltJson;
@@ -1185,7 +1185,7 @@ export interface Methods {
     };
     result: ImportedJson;
   };
-  /** Say something of a session: title, tags, summary, anything. */
+  /** Set the title, tags, summary or other fields of a session. */
   'sessionMeta/upsert': {
     params: {
       meta: Record<string, unknown>;
@@ -1201,7 +1201,7 @@ export interface Methods {
     };
     result: SessionsJson;
   };
-  /** What usually comes next, with its evidence. */
+  /** The usual next steps, with their evidence. */
   'insights/next': {
     params: {
       projectId?: string | null;
@@ -1219,7 +1219,7 @@ export interface Methods {
     };
     result: ProfileJson;
   };
-  /** What experience suggests, the surest first; a call that fails with the lessons about its errors. */
+  /** Learned patterns, the surest first; failing calls with the lessons about their errors. */
   'insights/instincts': {
     params: {
       projectId?: string | null;
@@ -1236,7 +1236,7 @@ export interface Methods {
     };
     result: ReportJson;
   };
-  /** What is kept that answers a question, best first. */
+  /** Search the memory; the best hits first. */
   'recall/search': {
     params: {
       query: string;
@@ -1251,7 +1251,7 @@ export interface Methods {
     };
     result: SearchJson;
   };
-  /** What to put before a message, fenced; empty where nothing is relevant. */
+  /** The context to put before a message, fenced; empty if nothing is relevant. */
   'recall/context': {
     params: {
       query: string;
@@ -1269,7 +1269,7 @@ export interface Methods {
     };
     result: ContextJson;
   };
-  /** Keep a conversation: a session, its turns, or the caller's summary. */
+  /** Record a conversation: a session, its turns, or a summary of it. */
   'daily/record': {
     params: {
       sessionId?: string | null;
@@ -1302,7 +1302,7 @@ export interface Methods {
     };
     result: DailyOutcomeJson;
   };
-  /** Take a record away; daily/undo brings it back. */
+  /** Remove a record; daily/undo restores it. */
   'daily/remove': {
     params: {
       id: string;
@@ -1318,14 +1318,14 @@ export interface Methods {
     };
     result: DailyOutcomeJson;
   };
-  /** Take back a deed, an undo included. */
+  /** Undo a change of the daily records, an undo included. */
   'daily/undo': {
     params: {
       eventId?: string | null;
     };
     result: DailyOutcomeJson;
   };
-  /** A day as its page shows it. */
+  /** A day, as on its page. */
   'daily/show': {
     params: {
       date?: string | null;
@@ -1344,14 +1344,14 @@ export interface Methods {
     };
     result: DailyRecordsJson;
   };
-  /** What to ask a person about: outdated, doubtful or old records. */
+  /** The records to ask the user about: outdated, doubtful or old ones. */
   'daily/review': {
     params: {
       /** default "zh" */ language?: 'en' | 'zh';
     };
     result: DailyReviewJson;
   };
-  /** Fold a day's repeats. */
+  /** Merge repeated records of a day. */
   'daily/merge': {
     params: {
       date?: string | null;
@@ -1359,7 +1359,7 @@ export interface Methods {
     };
     result: DailyMergedJson;
   };
-  /** What is older than it is to be kept; put away with confirm. */
+  /** Records older than their retention; with confirm they expire. */
   'daily/clean': {
     params: {
       /** default false */ confirm?: boolean;
@@ -1376,7 +1376,7 @@ export interface Methods {
     };
     result: DailyConfigJson;
   };
-  /** How many records there are, what is due, which pages were left alone. */
+  /** The number of records, what is due, and pages that were not written. */
   'daily/status': {
     params: Record<string, never>;
     result: DailyStatusJson;
@@ -1556,7 +1556,7 @@ export interface Methods {
     };
     result: FactExplanationJson;
   };
-  /** What a person says to his memory, in Chinese or English. */
+  /** Carry out a spoken command, in Chinese or English. */
   'memory/command': {
     params: {
       text: string;
@@ -1567,7 +1567,7 @@ export interface Methods {
     };
     result: CommandJson;
   };
-  /** Everything as one file, sealed where a passphrase is given. */
+  /** Export everything into one file, encrypted if a passphrase is given. */
   'archive/export': {
     params: {
       path: string;
@@ -1577,7 +1577,7 @@ export interface Methods {
     };
     result: ExportedJson;
   };
-  /** Take an archive in, or what other programs kept; idempotent. */
+  /** Import an archive, or the files of other programs; idempotent. */
   'archive/import': {
     params: {
       path: string;
@@ -1586,7 +1586,7 @@ export interface Methods {
     };
     result: TakenJson;
   };
-  /** What is old enough to go from this device, and what stays; changes nothing. */
+  /** Events that may be removed from this device, and those that stay; changes nothing. */
   'retention/plan': {
     params: {
       days?: number | null;
@@ -1594,7 +1594,7 @@ export interface Methods {
     };
     result: RetentionJson;
   };
-  /** Archive what is old, then forget it here; the cloud and other devices keep theirs. */
+  /** Archive old events, then remove them here; the server and other devices keep theirs. */
   'retention/apply': {
     params: {
       days?: number | null;
@@ -1602,14 +1602,14 @@ export interface Methods {
     };
     result: RetentionJson;
   };
-  /** How far a follower of the log has come; 0 where it is unknown. */
+  /** The position of a reader of the log; 0 if it is unknown. */
   'watermarks/get': {
     params: {
       name: string;
     };
     result: WatermarkJson;
   };
-  /** Note how far a follower has come, for its next start. */
+  /** Store the position of a reader of the log. */
   'watermarks/set': {
     params: {
       name: string;
@@ -1618,19 +1618,19 @@ export interface Methods {
     };
     result: WatermarkJson;
   };
-  /** Whether the log is sound: numbers, deliveries, pages. */
+  /** Check the log: numbers, deliveries, pages. */
   'events/verify': {
     params: Record<string, never>;
     result: VerifyJson;
   };
-  /** What redaction makes of a text, with counts by kind; keeps nothing. */
+  /** Redact a text and count findings by kind; stores nothing. */
   'redaction/check': {
     params: {
       text: string;
     };
     result: RedactionCheckJson;
   };
-  /** Reads log and archives under the rules of today; with apply, corrects them here and everywhere else. */
+  /** Examine log and archives with the current rules; with apply, correct them on every device. */
   'redaction/rescan': {
     params: {
       /** default false */ apply?: boolean;
@@ -1756,7 +1756,7 @@ export interface Methods {
     };
     result: NoteRatesJson;
   };
-  /** Looks at everything a person can break; changes nothing. */
+  /** Check the installation; changes nothing. */
   'doctor': {
     params: Record<string, never>;
     result: HealthJson;

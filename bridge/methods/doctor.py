@@ -10,7 +10,7 @@ from sync.startup.notes_check import check_notes
 
 
 async def doctor(app: App) -> HealthJson:
-    """Looks at everything a person can break; changes nothing."""
+    """Check the installation; changes nothing."""
     around = await check_environment(app.settings, is_sidecar=app.is_sidecar)
     around.append(check_hooks(app.settings.data_dir, Path.home()))
     return health_to_json([*around, *await app.check_health(), await check_notes(app.notes().queries.known_drift)])

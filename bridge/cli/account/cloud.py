@@ -13,7 +13,7 @@ from sync.app import App
 
 
 def status() -> None:
-    """Account, device, cloud, what waits to be sent, warnings about the file."""
+    """Account, device, cloud, pending events, warnings about the file."""
     run_command(requests.status())
 
 
@@ -21,7 +21,7 @@ def sync(
     *,
     timeout_ms: Annotated[int, typer.Option(help="How long this may take, in milliseconds.")] = 60_000,
 ) -> None:
-    """Push and pull until this device and the server are level."""
+    """Push and pull until this device and the server are equal."""
 
     async def sync_now(app: App) -> Any:
         with progress_bar() as draw, _pull_progress(app, draw):

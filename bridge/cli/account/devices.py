@@ -33,7 +33,7 @@ def revoke(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Shut a lost device out of the account's cloud. It cannot be undone."""
+    """Exclude a lost device from the account. It cannot be undone."""
     if not yes and sys.stdin.isatty():
         typer.confirm("It can never sync again. Revoke it?", abort=True, err=True)
     call_method("devices/revoke", {"deviceId": device_id}, _show_devices)
@@ -41,13 +41,13 @@ def revoke(
 
 @app.command("hide")
 def hide(device_id: DeviceId) -> None:
-    """Leave a device out of what `load` shows of the others, on this device."""
+    """Hide a device in what `load` shows on this device."""
     call_method("devices/hide", {"deviceId": device_id, "hidden": True}, _show_devices)
 
 
 @app.command("show")
 def unhide(device_id: DeviceId) -> None:
-    """Take a hidden device in again."""
+    """Show a hidden device again."""
     call_method("devices/hide", {"deviceId": device_id, "hidden": False}, _show_devices)
 
 

@@ -27,7 +27,7 @@ def login(
         typer.Option("--password", "--password-stdin", help="With a password: asked for, else one line of stdin."),
     ] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="This memory is mine, although a damage has erased whose it was.")
+        bool, typer.Option("--accept", help="Accept this memory as mine; damage has erased its owner.")
     ] = False,
 ) -> None:
     """Log in with a code that is sent to you, or with a password.
@@ -53,15 +53,15 @@ def login(
 def logout(
     *,
     remove: Annotated[
-        bool | None, typer.Option("--remove/--keep", help="Take this memory off this machine, or leave it here.")
+        bool | None, typer.Option("--remove/--keep", help="Remove this memory from this machine, or leave it here.")
     ] = None,
     even_unsent: Annotated[
         bool, typer.Option("--even-unsent", help="With --remove: also what the cloud does not have yet.")
     ] = False,
 ) -> None:
-    """End the session. The memory stays here and stays that account's, unless you say otherwise."""
+    """Log out. The memory stays here and belongs to that account, unless you remove it."""
     if remove is None and sys.stdin.isatty() and sys.stderr.isatty():
-        remove = typer.confirm("Take this memory off this machine too?", default=False, err=True)
+        remove = typer.confirm("Remove this memory from this machine too?", default=False, err=True)
     params = {"localCopy": "remove" if remove else "keep", "evenUnsent": even_unsent}
     call_method("auth/logout", params, _show_account)
 

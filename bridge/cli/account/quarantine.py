@@ -13,7 +13,7 @@ EventIds = Annotated[list[str] | None, typer.Argument(help="Which ones; all wher
 
 @app.command("list")
 def list_quarantine() -> None:
-    """What was set aside, and why."""
+    """The events in quarantine, and why."""
     call_method("sync/quarantine", {}, _show_quarantine)
 
 

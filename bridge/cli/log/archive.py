@@ -25,7 +25,7 @@ def export_archive(
         bool, typer.Option("--with-notes", help="Events of notes too; by default they stay.")
     ] = False,
 ) -> None:
-    """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
+    """Write the whole memory into one file: events, document, versions, settings without secrets."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypt, twice=True)
     chosen = {"withLessons": with_lessons, "withNotes": with_notes}
     params = {"path": path_argument(path), "passphrase": passphrase, **chosen}
@@ -44,7 +44,7 @@ def import_archive(
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Take in what an export or another program wrote. Again, it records nothing new."""
+    """Import an export, or the files of another program. Importing again records nothing new."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.

@@ -16,13 +16,13 @@ session_meta = CommandApp(help="Title, summary and tags of a session as a whole.
 
 @app.command("files")
 def files() -> None:
-    """Where the JSONL files of the log lie, and how far they have come."""
+    """The folder of the JSONL files, and up to which event they are written."""
     call_method("events/files", {}, _show_files, role="helper")
 
 
 @app.command("rebuild-files")
 def rebuild_files() -> None:
-    """Make the JSONL files, their indexes and everything beside them what the log says."""
+    """Write the JSONL files, their indexes and the files beside them again from the log."""
     call_with_progress("events/rebuildFiles", {}, _show_rebuilt)
 
 
@@ -42,7 +42,7 @@ def import_files(
 
 @session_meta.command("upsert")
 def upsert(meta: JsonArgument) -> None:
-    """Say something of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
+    """Set fields of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
     run_command(requests.upsert_session(meta))
 
 

@@ -18,7 +18,7 @@ def forget(
     until: Annotated[str | None, typer.Option(help="Up to this day, or before this time.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
 ) -> None:
-    """Take what events say away: here, from the file and its versions, on the server, on the other devices.
+    """Erase events: here, in the file and its versions, on the server, on the other devices.
 
     The same again changes nothing: exit 0 also if none of the named events is there.
     """

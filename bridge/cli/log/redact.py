@@ -25,7 +25,7 @@ def redact(
     *,
     write: Annotated[Path | None, typer.Option("--write", help="Write the redacted text into this file.")] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write it over the file itself.")] = False,
-    log: Annotated[bool, typer.Option("--log", help="Read the whole log under the rules of today instead.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Examine the whole log with the current rules instead.")] = False,
     apply: Annotated[bool, typer.Option("--apply", help="With --log: correct what is found, everywhere.")] = False,
 ) -> None:
     """Count what would be redacted, by kind; changes nothing without --write, --in-place or --apply."""

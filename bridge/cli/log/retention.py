@@ -15,13 +15,13 @@ Megabytes = Annotated[int | None, typer.Option(help="How much of them; privacy.r
 
 @app.command("plan")
 def plan(*, days: Days = None, megabytes: Megabytes = None) -> None:
-    """What would go, and what stays and why; changes nothing."""
+    """Events that would be removed, and those that stay and why; changes nothing."""
     call_method("retention/plan", {"days": days, "megabytes": megabytes}, _show_retention, role="helper")
 
 
 @app.command("apply")
 def apply(*, days: Days = None, megabytes: Megabytes = None) -> None:
-    """Write it into an archive, read that back, then forget it here. The cloud keeps its copy."""
+    """Archive old events, verify the archive, then remove them here. The server keeps its copy."""
     call_with_progress("retention/apply", {"days": days, "megabytes": megabytes}, _show_retention)
 
 

@@ -14,7 +14,7 @@ Name = Annotated[str, typer.Argument(help="The follower's name: lower-case lette
 
 @app.command("get")
 def get_watermark(name: Name) -> None:
-    """Print the position; 0 where the follower is unknown."""
+    """Print the position; 0 if the reader is unknown."""
     call_method("watermarks/get", {"name": name}, _show_watermark)
 
 
@@ -23,7 +23,7 @@ def set_watermark(
     name: Name,
     place: Annotated[str, typer.Argument(help="A `nextOffset` of events read, or the id of the last event taken.")],
 ) -> None:
-    """Note a place."""
+    """Store a position."""
     is_number = place.isascii() and place.isdigit() and len(place) <= MAX_EVENT_ID_LENGTH
     given: dict[str, Any] = {"position": int(place)} if is_number else {"eventId": place}
     call_method("watermarks/set", {"name": name, **given}, _show_watermark)

@@ -24,7 +24,7 @@ def show(
     *,
     project: ProjectFilter = None,
 ) -> None:
-    """A day as its page shows it."""
+    """A day, as on its page."""
     _call_daily("daily/show", {"date": day, "project": project}, _show_page)
 
 
@@ -51,7 +51,7 @@ def record(
     project: ProjectFolder = None,
     force: Annotated[bool, typer.Option("--force", help="However short it is.")] = False,
 ) -> None:
-    """Keep a conversation now: a session, its turns, or a summary of it."""
+    """Record a conversation now: a session, its turns, or a summary of it."""
     asked = {
         "sessionId": session_id,
         "turns": None if turns is None else json_argument(turns, name="turns"),
@@ -93,7 +93,7 @@ def edit(
 
 @app.command("remove")
 def remove(record_id: RecordId) -> None:
-    """Take a record away; `daily undo` brings it back."""
+    """Remove a record; `daily undo` restores it."""
     _call_daily("daily/remove", {"id": record_id}, _show_outcome)
 
 
@@ -104,7 +104,7 @@ def mark(
     *,
     off: Annotated[bool, typer.Option("--off", help="Take the mark away.")] = False,
 ) -> None:
-    """Mark a record; `sensitive` forgets it and its conversation for good."""
+    """Mark a record; `sensitive` erases it and its conversation for good."""
     _call_daily("daily/mark", {"id": record_id, "mark": kind, "on": not off}, _show_outcome)
 
 
@@ -114,7 +114,7 @@ def undo(
         str | None, typer.Argument(help="The event of a change; the last one if it is missing.")
     ] = None,
 ) -> None:
-    """Take back a change, an undo included."""
+    """Undo a change, an undo included."""
     _call_daily("daily/undo", {"eventId": event_id}, _show_outcome)
 
 
@@ -123,7 +123,7 @@ def review(
     *,
     language: Annotated[str, typer.Option(help="zh or en.")] = "zh",
 ) -> None:
-    """What to look at again: outdated, doubtful or old records."""
+    """The records to review: outdated, doubtful or old ones."""
 
     def show_result(result: dict[str, Any]) -> None:
         for question in result["questions"]:
@@ -138,7 +138,7 @@ def merge(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
-    """Fold a day's repeats."""
+    """Merge repeated records of a day."""
 
     def show_result(result: dict[str, Any]) -> None:
         for fold in result["folds"]:
@@ -152,7 +152,7 @@ def clean(
     *,
     confirm: Annotated[bool, typer.Option("--confirm", help="Put them away.")] = False,
 ) -> None:
-    """What is older than `storage.retention_days`; nothing is done without --confirm."""
+    """Records older than `storage.retention_days`; with --confirm they expire."""
     _call_daily("daily/clean", {"confirm": confirm}, lambda result: show_records(result["records"]))
 
 
@@ -179,7 +179,7 @@ def config(
 
 @app.command("status")
 def status() -> None:
-    """How many records there are, what is due, which pages were left alone."""
+    """The number of records, what is due, and pages that were not written."""
 
     def show_result(result: dict[str, Any]) -> None:
         typer.echo(
@@ -197,7 +197,7 @@ def remember(
     session_id: Annotated[str | None, typer.Option(help="Which session is meant; the newest where none is.")] = None,
     project: ProjectFolder = None,
 ) -> None:
-    """Say something to the memory, in Chinese or English; exit 2 if it is no command (0 with --json)."""
+    """Carry out a spoken command, in Chinese or English; exit 2 if it is no command (0 with --json)."""
     run_command(requests.remember(text, session_id=session_id, project=project))
 
 

@@ -21,7 +21,7 @@ def restore(
         str, typer.Argument(help="The hash of a version, from `history`; its first 7 digits are enough.")
     ],
 ) -> None:
-    """Bring a version back, as new events; what is there now stays in the history."""
+    """Restore a version, as new events; the present one stays in the history."""
     run_command(requests.restore(sha256))
 
 

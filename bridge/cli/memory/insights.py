@@ -19,7 +19,7 @@ def next_steps(
     session_id: Annotated[str | None, typer.Option(help="Where this session stands.")] = None,
     stage: Annotated[str | None, typer.Option(help="After this stage: design, implement, test …")] = None,
 ) -> None:
-    """What usually comes next, with the events that say so."""
+    """The usual next steps, with their evidence."""
     params = {"projectId": project_id, "sessionId": session_id, "stage": stage}
     call_method("insights/next", params, _show_next, role="helper")
 
@@ -36,7 +36,7 @@ def instincts(
     project_id: ProjectFilter = None,
     status: Annotated[str | None, typer.Option(help="promoted, candidate or retired.")] = None,
 ) -> None:
-    """What experience suggests, the surest first. `events append` a user_feedback with an instinct_id to judge one."""
+    """Learned patterns, the surest first. `events append` a user_feedback with an instinct_id to judge one."""
     call_method("insights/instincts", {"projectId": project_id, "status": status}, _show_instincts, role="helper")
 
 

@@ -76,12 +76,12 @@ async def set_session(app: App, params: SetSession) -> AuthJson:
 
 
 async def status(app: App) -> AuthJson:
-    """Whose memory this is, and whether he is logged in."""
+    """The account of this memory, and whether it is logged in."""
     return {"account": await app.account.state()}
 
 
 async def logout(app: App, params: Logout) -> AuthJson:
-    """End the session; the memory stays on this device, or goes if asked."""
+    """Log out; the memory stays on this device unless its removal is requested."""
     if remove := params.local_copy == "remove":
         await app.ingest_file_edit()  # an edit that was just saved counts as unsent
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)

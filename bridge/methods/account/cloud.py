@@ -25,12 +25,12 @@ class QuarantineParams(Params, frozen=True):
 
 
 async def status(app: App) -> StatusJson:
-    """Account, device, cloud, what waits, warnings about the file."""
+    """Account, device, cloud, pending events, warnings about the file."""
     return status_to_json(await app.status())
 
 
 async def sync_now(app: App, params: Now) -> RoundJson:
-    """Push and pull until level; what was done."""
+    """Push and pull until both sides are equal; how many events that took."""
     if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
     try:

@@ -27,7 +27,7 @@ class Hide(Params, frozen=True):
 
 
 async def list_devices(app: App) -> DevicesJson:
-    """The account's devices; without an answer of the cloud, those known here."""
+    """The devices of the account; those known here if the server does not answer."""
     return await app.devices.list()
 
 
@@ -37,10 +37,10 @@ async def rename(app: App, params: RenameParams) -> DevicesJson:
 
 
 async def revoke(app: App, params: Revoke) -> DevicesJson:
-    """Shut a device out of the account's cloud, for ever."""
+    """Exclude a device from the account for good."""
     return await app.devices.revoke(params.device_id)
 
 
 async def hide(app: App, params: Hide) -> DevicesJson:
-    """Leave a device out of this device's digest, or take it in again."""
+    """Hide a device in the digest of this one, or show it again."""
     return await app.devices.hide(params.device_id, hidden=params.hidden)

@@ -37,7 +37,7 @@ class ArchiveImport(Params, frozen=True):
 
 
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
-    """Everything as one file, sealed where a passphrase is given."""
+    """Export everything into one file, encrypted if a passphrase is given."""
     app = await context.app.wait_until_open()
     document = (await app.document.view()).text
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
@@ -53,7 +53,7 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
 
 
 async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
-    """Take an archive in, or what other programs kept; idempotent."""
+    """Import an archive, or the files of other programs; idempotent."""
     app = await context.app.wait_until_open()
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "import")
     taken = await app.archive().import_path(

@@ -38,7 +38,7 @@ class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 async def describe_files(app: App) -> EventFilesJson:
-    """Where the JSONL files of the log lie, and how far they have come."""
+    """The folder of the JSONL files, and up to which event they are written."""
     root = app.event_files.projection.root
     return event_files.event_files_to_json(
         str(root), await read_exported_position(root, app.log), await app.log.newest_position()
@@ -46,7 +46,7 @@ async def describe_files(app: App) -> EventFilesJson:
 
 
 async def rebuild_files(context: Context[AppProvider]) -> RebuiltJson:
-    """Make those files what the log says."""
+    """Write the JSONL files again from the log."""
     app = await context.app.wait_until_open()
     if not app.is_sidecar:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
@@ -63,7 +63,7 @@ async def import_files(context: Context[AppProvider], params: Import) -> Importe
 
 
 async def upsert_session_meta(app: App, params: Upsert) -> SessionMetaJson:
-    """Say something of a session: title, tags, summary, anything."""
+    """Set the title, tags, summary or other fields of a session."""
     return event_files.session_meta_to_json(await app.event_files.sessions.upsert(params.meta))
 
 

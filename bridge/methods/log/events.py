@@ -78,7 +78,7 @@ async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) 
 
 
 async def forget(app: App, params: Forget) -> ForgottenJson:
-    """Take the payloads of events away, here, on the server and everywhere."""
+    """Erase the payloads of events here, on the server and on every device."""
     return forgotten_to_json(await app.erasure.request(params.event_ids))
 
 
@@ -90,7 +90,7 @@ async def read(app: App, params: Read) -> EventsJson:
 
 
 async def tail(context: Context[AppProvider], params: TailParams) -> EventsJson:
-    """The newest events; with follow, the later ones too, as events/appended."""
+    """The newest events; with follow, later ones arrive as events/appended."""
     app = await context.app.wait_until_open()
     asked = msgspec.to_builtins(params)
     asked.pop("follow", None)
@@ -102,5 +102,5 @@ async def tail(context: Context[AppProvider], params: TailParams) -> EventsJson:
 
 
 async def unfollow(context: Context[AppProvider]) -> None:
-    """End what events/tail began with follow."""
+    """Stop following the events."""
     context.app.unsubscribe()

@@ -31,7 +31,7 @@ class ForgetMatching(Params, frozen=True):
 
 
 async def forget_matching(app: App, params: ForgetMatching) -> ForgettingJson:
-    """Forget by words, source or time, here, on the server and everywhere; by default says only what would go."""
+    """Erase events by words, source or time everywhere; by default only list them."""
     since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
     choice = ErasureSelection(params.query, params.source, since, until)
     if params.query is not None and not choice.words:  # else it would mean everything of that source or time

@@ -14,7 +14,7 @@ class CheckParams(Params, frozen=True):
 
 
 async def check(app: App, params: CheckParams) -> RedactionCheckJson:
-    """What redaction makes of a text, with counts by kind; keeps nothing."""
+    """Redact a text and count findings by kind; stores nothing."""
     return redaction.check_to_json(await asyncio.to_thread(app.draft_builder.redactor.examine, params.text))
 
 
@@ -25,7 +25,7 @@ class RescanParams(Params, frozen=True):
 
 
 async def rescan(app: App, params: RescanParams) -> RescanJson:
-    """Reads log and archives under the rules of today; with apply, corrects them here and everywhere else."""
+    """Examine log and archives with the current rules; with apply, correct them on every device."""
     local = app.settings.redaction.enabled
     found = await reading.rescan(
         app.log, app.draft_builder.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()

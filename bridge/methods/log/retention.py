@@ -22,7 +22,7 @@ class BoundsParams(Params, frozen=True):
 
 
 async def plan(app: App, params: BoundsParams) -> RetentionJson:
-    """What is old enough to go from this device, and what stays; changes nothing."""
+    """Events that may be removed from this device, and those that stay; changes nothing."""
     service = app.retention()
     return retention.retention_to_json(
         RetentionResult(await service.plan(service.build_rules(params.days, params.megabytes))), applied=False
@@ -30,7 +30,7 @@ async def plan(app: App, params: BoundsParams) -> RetentionJson:
 
 
 async def apply(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
-    """Archive what is old, then forget it here; the cloud and other devices keep theirs."""
+    """Archive old events, then remove them here; the server and other devices keep theirs."""
     app = await context.app.wait_until_open()
     report, service = context.progress_reporter(PROGRESS_TOKEN, "retention"), app.retention()
     done = await service.apply(service.build_rules(params.days, params.megabytes), report)

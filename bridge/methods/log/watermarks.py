@@ -28,12 +28,12 @@ class Set(Params, frozen=True):
 
 
 async def get_watermark(app: App, params: Get) -> WatermarkJson:
-    """How far a follower of the log has come; 0 where it is unknown."""
+    """The position of a reader of the log; 0 if it is unknown."""
     return await _watermark_json(app, params.name)
 
 
 async def set_watermark(app: App, params: Set) -> WatermarkJson:
-    """Note how far a follower has come, for its next start."""
+    """Store the position of a reader of the log."""
     place = params.event_id if params.position is None else params.position
     if place is None or (params.position is not None and params.event_id is not None):
         raise InvalidInput("watermarks/set takes a position or an eventId", field="position")
@@ -51,5 +51,5 @@ async def _watermark_json(app: App, name: str) -> WatermarkJson:
 
 
 async def verify_log(app: App) -> VerifyJson:
-    """Whether the log is sound: numbers, deliveries, pages."""
+    """Check the log: numbers, deliveries, pages."""
     return verification_to_json(await app.log.find_problems(), await app.log.newest_position())

@@ -159,7 +159,7 @@ def summary_turns(turns: Turns) -> Any:
 
 
 async def record(app: App, params: RecordingParams) -> DailyOutcomeJson:
-    """Keep a conversation: a session, its turns, or the caller's summary."""
+    """Record a conversation: a session, its turns, or a summary of it."""
     service = app.daily()
     if params.summary is None and not params.turns and params.session_id is None:
         raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
@@ -201,7 +201,7 @@ async def edit(app: App, params: Editing) -> DailyOutcomeJson:
 
 
 async def remove(app: App, params: One) -> DailyOutcomeJson:
-    """Take a record away; daily/undo brings it back."""
+    """Remove a record; daily/undo restores it."""
     service = app.daily()
     return contract.change_result_to_json(
         await service.apply_and_reconcile(lambda: service.record_service.remove(params.id))
@@ -222,7 +222,7 @@ async def mark(app: App, params: Marking) -> DailyOutcomeJson:
 
 
 async def undo(app: App, params: Undoing) -> DailyOutcomeJson:
-    """Take back a deed, an undo included."""
+    """Undo a change of the daily records, an undo included."""
     service = app.daily()
     return contract.change_result_to_json(
         await service.apply_and_reconcile(lambda: service.record_service.undo(params.event_id))
@@ -230,7 +230,7 @@ async def undo(app: App, params: Undoing) -> DailyOutcomeJson:
 
 
 async def show(app: App, params: Showing) -> DailyPageJson:
-    """A day as its page shows it."""
+    """A day, as on its page."""
     service = app.daily()
     day = parse_day(params.date) if params.date else service.today
     text, records = await service.day_page(day, resolve_project_id(params.project))
@@ -248,12 +248,12 @@ async def list_records(app: App, params: Listing) -> DailyRecordsJson:
 
 
 async def review(app: App, params: Reviewing) -> DailyReviewJson:
-    """What to ask a person about: outdated, doubtful or old records."""
+    """The records to ask the user about: outdated, doubtful or old ones."""
     return contract.review_to_json(await app.daily().review_questions(), chinese=params.language == "zh")
 
 
 async def merge(app: App, params: Merging) -> DailyMergedJson:
-    """Fold a day's repeats."""
+    """Merge repeated records of a day."""
     service = app.daily()
     day = parse_day(params.date) if params.date else service.today
     found = await service.merge_repeats(day, dry_run=params.dry_run)
@@ -262,7 +262,7 @@ async def merge(app: App, params: Merging) -> DailyMergedJson:
 
 
 async def clean(app: App, params: Cleaning) -> DailyCleanedJson:
-    """What is older than it is to be kept; put away with confirm."""
+    """Records older than their retention; with confirm they expire."""
     service = app.daily()
     found = await service.expire_old_records(dry_run=not params.confirm)
     await service.reconcile()
@@ -280,5 +280,5 @@ async def config(app: App, params: Configuring) -> DailyConfigJson:
 
 
 async def status(app: App) -> DailyStatusJson:
-    """How many records there are, what is due, which pages were left alone."""
+    """The number of records, what is due, and pages that were not written."""
     return await app.daily().status()

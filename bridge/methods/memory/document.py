@@ -43,12 +43,12 @@ async def history(app: App, params: History) -> HistoryJson:
 
 
 async def restore(app: App, params: Restore) -> EditedJson:
-    """Bring a version back, as new events."""
+    """Restore a version, as new events."""
     return edit_to_json(await app.writable_document().restore(params.sha256))
 
 
 async def resolve(app: App, params: Resolve) -> EditedJson:
-    """Answer a mass delete or erasure: accept it, or keep what was there."""
+    """Answer a mass deletion or erasure: accept it, or keep the lines."""
     edited = await app.writable_document().resolve(params.answer)
     view = await app.document.view()
     return {"operations": [], "sha256": view.sha256} if edited is None else edit_to_json(edited)

@@ -47,7 +47,7 @@ class ReportParams(Params, frozen=True):
 
 
 async def next_steps(app: App, params: NextParams) -> NextJson:
-    """What usually comes next, with its evidence."""
+    """The usual next steps, with their evidence."""
     service = app.insights()
     session_id = app.draft_builder.safe_session_id(params.session_id)
     found = await service.next_steps(
@@ -63,7 +63,7 @@ async def profile(app: App, params: ProfileParams) -> ProfileJson:
 
 
 async def instincts(app: App, params: Instincts) -> InstinctsJson:
-    """What experience suggests, the surest first; a call that fails with the lessons about its errors."""
+    """Learned patterns, the surest first; failing calls with the lessons about their errors."""
     found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
     lessons = await _lessons_by_action(app) if any(one.kind == "fails" for one in found) else {}
     return insights.instincts_to_json(found, app.insights().source_watermark, lessons)

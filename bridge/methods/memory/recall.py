@@ -64,13 +64,13 @@ class ContextParams(Search, frozen=True):
 
 
 async def search(app: App, params: Search) -> SearchJson:
-    """What is kept that answers a question, best first."""
+    """Search the memory; the best hits first."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     return contract.search_to_json(await app.recall().search(ask))
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
-    """What to put before a message, fenced; empty where nothing is relevant."""
+    """The context to put before a message, fenced; empty if nothing is relevant."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     request = TurnRequest(ask, params.max_chars, params.limit, app.draft_builder.safe_session_id(params.session_id))
     return contract.context_to_json(await app.context().turn(request), explain=params.explain)

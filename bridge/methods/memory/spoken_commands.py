@@ -28,7 +28,7 @@ class Saying(Params, frozen=True):
 
 
 async def run_command(app: App, params: Saying) -> CommandJson:
-    """What a person says to his memory, in Chinese or English."""
+    """Carry out a spoken command, in Chinese or English."""
     recalls = should_recall(params.text, is_first=params.is_first)
     asked = parse_command(params.text)
     if asked is None:
