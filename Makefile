@@ -10,8 +10,8 @@ help:  ## what there is
 setup:  ## virtual environment, locked dependencies, the local Supabase
 	@bash .ci/setup
 
-demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by itself)
-	@$(PY) -m tests.demo $(if $(ONCE),--once)
+demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by itself; LAN=1: without the cloud)
+	@$(PY) -m tests.demo $(if $(ONCE),--once) $(if $(LAN),--lan)
 
 test: setup  ## the tests: Python in parallel and random order, then Node
 	@failed=0; \

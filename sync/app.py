@@ -229,11 +229,12 @@ class App:
 
     async def check_health(self) -> "list[HealthCheck]":
         """The checks that need an open application; `doctor.check_environment` does the rest."""
-        from sync.startup import doctor, fact_check, lesson_check  # noqa: PLC0415 - few commands check
+        from sync.startup import doctor, fact_check, lan_check, lesson_check  # noqa: PLC0415 - few commands check
 
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
         lessons, facts = lesson_check.check_lessons(self.lesson_files()), fact_check.check_facts(self.facts())
-        return [*await doctor.check_open_app(*parts), await lessons, await facts]
+        network = lan_check.check_lan(await self.lan.status())
+        return [*await doctor.check_open_app(*parts), await lessons, await facts, network]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""

@@ -1,4 +1,4 @@
-"""`python -m tests.demo [--once]`. Says something before it imports anything slow."""
+"""`python -m tests.demo [--once] [--lan]`. Says something before it imports anything slow."""
 
 import sys
 
@@ -9,7 +9,7 @@ def main() -> int:
     sys.stdout.flush()
     from tests.demo.scenario import run  # noqa: PLC0415 - after the first line is on the screen
 
-    return run(once="--once" in sys.argv[1:])
+    return run(once="--once" in sys.argv[1:], lan="--lan" in sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -72,18 +72,21 @@ class DemoSetup:
         return words in answer["digest"]
 
 
-def run(*, once: bool) -> int:
-    """Run the demo; then end, or stay until Ctrl-C. 0 if all steps succeeded and nothing was lost."""
+def run(*, once: bool, lan: bool = False) -> int:
+    """Run the demo, or with `lan` that of the local network; then end, or stay until Ctrl-C.
+
+    0 if all steps succeeded and nothing was lost.
+    """
     outcome: list[int] = []
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(outcome, once=once))
+        asyncio.run(_run(outcome, once=once, lan=lan))
     return outcome[0] if outcome else INTERRUPTED
 
 
-async def _run(outcome: list[int], *, once: bool) -> None:
+async def _run(outcome: list[int], *, once: bool, lan: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="xiaobai-demo-") as folder, Display() as screen:
         try:
-            await _run_scenario(Path(folder), screen, outcome, once=once)
+            await _run_scenario(Path(folder), screen, outcome, once=once, lan=lan)
         except TimeoutError as error:
             screen.step(str(error), good=False)
             log = Path(folder) / SIDECARS_LOG
@@ -92,11 +95,14 @@ async def _run(outcome: list[int], *, once: bool) -> None:
             outcome.append(1)
 
 
-async def _run_scenario(folder: Path, screen: Display, outcome: list[int], *, once: bool) -> None:
-    async with _open_demo(folder, screen) as stage, _windows(stage):
-        await _edit_travels(stage)
-        await _app_calls(stage)
-        await _cloud_goes_away(stage)
+async def _run_scenario(folder: Path, screen: Display, outcome: list[int], *, once: bool, lan: bool) -> None:
+    async with _open_demo(folder, screen, lan=lan) as stage, _windows(stage):
+        if lan:
+            await _edit_travels_without_the_cloud(stage)
+        else:
+            await _edit_travels(stage)
+            await _app_calls(stage)
+            await _cloud_goes_away(stage)
         await _nothing_lost(stage)
         outcome.append(1 if screen.went_wrong else 0)
         if not once:
@@ -105,13 +111,13 @@ async def _run_scenario(folder: Path, screen: Display, outcome: list[int], *, on
 
 
 @asynccontextmanager
-async def _open_demo(folder: Path, screen: Display) -> AsyncIterator[DemoSetup]:
+async def _open_demo(folder: Path, screen: Display, *, lan: bool) -> AsyncIterator[DemoSetup]:
     screen.step("starting a Supabase on a real PostgreSQL on this machine")
     async with LocalCloud.start(engine="postgres") as cloud:
         assert cloud.database_url is not None
         await cloud.create_user(EMAIL, PASSWORD)
         screen.step("the cloud is up, the migrations are in, one account exists", note=cloud.url, good=True)
-        homes = {name: _home(folder, name, cloud) for name in ("A", "B")}
+        homes = {name: _home(folder, name, cloud, lan=lan) for name in ("A", "B")}
         devices = await Devices.start(
             {name: home.environment for name, home in homes.items()}, log=folder / SIDECARS_LOG
         )
@@ -125,7 +131,8 @@ async def _open_demo(folder: Path, screen: Display) -> AsyncIterator[DemoSetup]:
             await devices.stop()
 
 
-def _home(folder: Path, name: str, cloud: LocalCloud) -> Home:
+def _home(folder: Path, name: str, cloud: LocalCloud, *, lan: bool) -> Home:
+    settings = {"LAN__ENABLED": "auto", "LAN__ADDRESS": "127.0.0.1"} if lan else {}
     return Home(
         folder / name,
         device=f"device-{name.lower()}",
@@ -133,6 +140,7 @@ def _home(folder: Path, name: str, cloud: LocalCloud) -> Home:
         SUPABASE_KEY=cloud.publishable_key,
         DEVICE_NAME=f"device {name}",
         SYNC__POLL_SECONDS="0.5",
+        **settings,
     )
 
 
@@ -186,6 +194,38 @@ async def _cloud_goes_away(stage: DemoSetup) -> None:
     for device in stage.homes:
         await wait_until(lambda name=device: _is_synced(stage, name))  # type: ignore[misc]
     stage.display.step("both queues are empty, nobody had to ask", note=_seconds_since(began), good=True)
+
+
+async def _edit_travels_without_the_cloud(stage: DemoSetup) -> None:
+    """The cloud stops; the devices find each other on the network, and what is typed on one shows up on the other."""
+    for device in stage.homes:
+        await wait_until(lambda name=device: _knows_the_other(stage, name))  # type: ignore[misc]
+    await stage.cloud.stop_http()
+    stage.display.step("the cloud is gone: connections are refused")
+    began = time.perf_counter()
+    await wait_until(lambda: _is_connected(stage, "A"))
+    stage.display.step("A and B have found each other by multicast DNS", note=_seconds_since(began), good=True)
+    line = "我喜欢简洁的代码，不要写太多注释"
+    await stage.update("A", "设置里，帮我打开自动更新", "已经打开自动更新")
+    await stage.update("B", "没有云的时候也记得", "照样记住")
+    await wait_until(lambda: stage.is_in_log("A", "没有云的时候也记得"))
+    stage.display.step(f"typing into A's file: - {line}")
+    began = time.perf_counter()
+    await stage.type_line("A", "### 技术偏好", line)
+    await wait_until(lambda: stage.is_in_digest("B", line))
+    stage.display.step("device B's load shows it, without any cloud", note=_seconds_since(began), good=True)
+    await stage.cloud.start_http()
+    stage.display.step("the cloud is back")
+    for device in stage.homes:
+        await wait_until(lambda name=device: _is_synced(stage, name))  # type: ignore[misc]
+
+
+async def _knows_the_other(stage: DemoSetup, device: str) -> bool:
+    return bool((await stage.devices.call(device, "lan/status"))["state"] == "listening")
+
+
+async def _is_connected(stage: DemoSetup, device: str) -> bool:
+    return bool((await stage.devices.call(device, "lan/peers"))["peers"])
 
 
 async def _is_synced(stage: DemoSetup, device: str) -> bool:

@@ -1,0 +1,37 @@
+"""The check of the local network for `doctor`."""
+
+from typing import Final
+
+from sync.lan.model import LanStatusJson
+from sync.startup.doctor import HealthCheck
+
+NAME: Final = "local network"
+OWN_FAULTS: Final = frozenset(  # refusals that a person has to end; a stranger may knock at any port
+    {"copy_of_this_device", "copied_database", "other_version", "refused_by_the_other_device"}
+)
+
+
+def check_lan(status: LanStatusJson) -> HealthCheck:
+    """Whether this device listens, and what keeps its peers away."""
+    refused = [refusal for refusal in status.refusals if refusal.cause in OWN_FAULTS]
+    if status.state == "off":
+        found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar runs in this process"
+        return HealthCheck(NAME, ok=None, found=found)
+    if status.state == "failed":
+        hint = "Set XIAOBAI_LAN__PORT and XIAOBAI_LAN__ADDRESS to what this machine has free."
+        return HealthCheck(NAME, ok=False, found=status.problem or "the port cannot be opened", hint=hint)
+    if status.state == "alone":
+        return HealthCheck(NAME, ok=None, found="the account has no other device that is known here")
+    if refused:
+        return HealthCheck(NAME, ok=False, found=f"refused: {refused[0].cause}", hint=refused[0].hint)
+    if status.peers:
+        return HealthCheck(NAME, ok=True, found=f"{len(status.peers)} of {status.trusted} devices connected")
+    silent = [interface.problem for interface in status.interfaces if interface.problem]
+    if silent and len(silent) == len(status.interfaces):
+        hint = "`xiaobai-memory lan connect ADDRESS PORT` reaches a device whose address you know."
+        return HealthCheck(NAME, ok=False, found=silent[0], hint=hint)
+    hint = (
+        "If another device is on this network: the network may keep devices apart, or a firewall (Windows: a network"
+        " with the profile Public) may block them. `xiaobai-memory lan connect ADDRESS PORT` tells which."
+    )
+    return HealthCheck(NAME, ok=None, found=f"port {status.port} is open, no other device was found", hint=hint)
