@@ -29,6 +29,10 @@ class KnownFacts:
             if fact.status in OUTDATED
         )
 
+    @property
+    def active_ids(self) -> frozenset[str]:
+        return frozenset(fact.fact_id for fact in self.facts if fact.status is FactStatus.ACTIVE)
+
     def ids_about_work(self, message: str) -> tuple[str, ...]:
         """The active facts about how the user wants such work done, newest first."""
         active = [fact for fact in self.facts if fact.status is FactStatus.ACTIVE and fact.section in WORK_SECTIONS]

@@ -14,6 +14,7 @@ class Reason(Enum):
     """Why an item is a candidate."""
 
     RELEVANT = "relevant"  # by its words and its meaning
+    FACT = "fact"  # a fact that answers the user's question about themselves
     DAY = "day"  # the message asks for a day
     CONTINUATION = "continuation"  # the message goes on with an earlier session
     STANDING = "standing"  # it says how the user wants such work done

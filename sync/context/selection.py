@@ -15,6 +15,7 @@ from sync.recall.index.extraction import TURN_KINDS
 from sync.recall.model import Hit, StoredItem
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
+FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
 Threshold = Callable[[Hit], float]
 
@@ -34,6 +35,13 @@ def relevant_candidates(hits: Sequence[Hit], threshold: Threshold) -> list[Candi
     ]
 
 
+def fact_candidates(hits: Sequence[Hit], fact_ids: Collection[str]) -> list[Candidate]:
+    """Active facts that hold most of a short question of the user about themselves."""
+    return asked_candidates(
+        (hit for hit in hits if hit.item.event_id in fact_ids and hit.parts.cover >= FACT_COVER), Reason.FACT
+    )
+
+
 def asked_candidates(hits: Iterable[Hit], reason: Reason) -> list[Candidate]:
     """Items that the message asks for."""
     return [Candidate(hit, reason, 0.0) for hit in hits]
@@ -49,7 +57,7 @@ def session_of(hits: Sequence[Hit]) -> list[Hit]:
     """The hits of the newest session among them; its daily record first."""
     if not hits:
         return []
-    newest = max(hits, key=lambda hit: (hit.item.ts_ms, hit.item.item_id)).item
+    newest = max(hits, key=lambda hit: (hit.item.date, hit.item.ts_ms, hit.item.item_id)).item
     own = [hit for hit in hits if hit.item.session_id == newest.session_id and hit.item.date == newest.date]
     return sorted(own, key=lambda hit: hit.item.kind != "daily")
 

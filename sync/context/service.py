@@ -22,10 +22,12 @@ from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT, Origin
 from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
 from sync.recall.query import is_context_dependent, parse_query
+from sync.recall.ranking.bm25 import term_weights
 from sync.recall.ranking.fusion import Preset
 from sync.recall.relevance.calibration import rare_weights
 from sync.recall.relevance.calibration_file import load_calibration
-from sync.recall.relevance.message_signals import MessageSignals, read_signals
+from sync.recall.relevance.message_signals import MessageSignals, read_signals, without_continuation
+from sync.recall.text.tokenizer import content_terms
 
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
@@ -39,7 +41,9 @@ HITS_PER_ITEM: Final = 3
 STANDING_SEARCHED: Final = 40
 LATEST_ITEMS: Final = 20  # the newest items, among which the last session is
 KEPT_SESSIONS: Final = 64  # whose stable blocks are kept
+SHORT_QUESTION_CHARS: Final = 40
 BY_WORDS: Final = Preset(1.0, 0.0)
+DIALOGUE_TURNS: Final = 5
 NO_SUBJECT: Final = 0.5  # rare words of a message that names nothing
 
 log = logging.getLogger(__name__)
@@ -136,11 +140,21 @@ class ContextService:
         found = selection.relevant_candidates(result.hits, _threshold)
         if search.project_id is not None and not any(one.outcome is Outcome.GIVEN for one in found):
             found += await self._of_named_projects(search)
-        if signals.continues:
-            found = [*await self._continued(scoped, result.hits), *found]
+        if signals.continues and not (search.turns and is_context_dependent(search.query)):
+            found = [*await self._continued(scoped), *found]
+        if signals.self_mentions and len(search.query) <= SHORT_QUESTION_CHARS:
+            found = [*selection.fact_candidates(result.hits, facts.active_ids), *found]
+        if search.turns and signals.self_mentions and not any(one.outcome is Outcome.GIVEN for one in found):
+            found = await self._of_dialogue(scoped)
         if signals.is_work_request and not names_technology(search.query):
             found += await self._standing(scoped, facts)
         return found, result.partial
+
+    async def _of_dialogue(self, search: SearchRequest) -> list[Candidate]:
+        """What is relevant to the last turns together, while the user speaks of themselves."""
+        dialogue = "\n".join((*search.turns[-DIALOGUE_TURNS:], search.query))
+        result = await self._recall().search(replace(search, query=dialogue, turns=()))
+        return selection.relevant_candidates(result.hits, _threshold)
 
     async def _of_named_projects(self, search: SearchRequest) -> list[Candidate]:
         """Relevant items of other projects that the message names."""
@@ -148,14 +162,15 @@ class ContextService:
         named = [hit for hit in result.hits if selection.is_in_scope(hit, search.project_id, search.query)]
         return selection.relevant_candidates(named, _threshold)
 
-    async def _continued(self, search: SearchRequest, hits: Sequence[Hit]) -> list[Candidate]:
+    async def _continued(self, search: SearchRequest) -> list[Candidate]:
         """The last session that a message goes on with: the one it names, or the last one."""
-        query = parse_query(search.query, search.turns, self._clock)
-        rare = rare_weights(query.terms, load_calibration().background)
-        if sum(rare.values()) >= NO_SUBJECT:
-            return selection.asked_candidates(selection.continued_session(hits), Reason.CONTINUATION)
-        latest = await self._recall().latest(replace(search, limit=LATEST_ITEMS))
-        return selection.asked_candidates(selection.session_of(latest), Reason.CONTINUATION)
+        subject = without_continuation(search.query).strip()
+        rare = rare_weights(term_weights(content_terms(subject)), load_calibration().background) if subject else {}
+        if sum(rare.values()) < NO_SUBJECT:
+            latest = await self._recall().latest(replace(search, limit=LATEST_ITEMS))
+            return selection.asked_candidates(selection.session_of(latest), Reason.CONTINUATION)
+        result = await self._recall().search(replace(search, query=subject, turns=(), preset=BY_WORDS))
+        return selection.asked_candidates(selection.continued_session(result.hits), Reason.CONTINUATION)
 
     async def _standing(self, search: SearchRequest, facts: KnownFacts) -> list[Candidate]:
         """What the user said about how they want such work done: facts first, of the project first."""

@@ -33,10 +33,19 @@ class PartsJson(TypedDict):
     factor: float
 
 
+class TalkPartJson(TypedDict):
+    """The conversation of a hit as another kind of item, such as its daily record."""
+
+    eventId: str
+    kind: str
+    text: str
+
+
 class HitJson(TypedDict):
     """`around`: the messages before and after it; `also`: events that say the same, folded into this hit.
 
-    `relevance`: the probability that it matters for the question, 0 to 1, whatever else was found.
+    `relevance`: the probability that it matters for the question, 0 to 1, whatever else was found. `talk`: the same
+    conversation as other kinds of items; missing if there are none.
     """
 
     eventId: str
@@ -56,6 +65,7 @@ class HitJson(TypedDict):
     around: list[str]
     also: list[str]
     relevance: NotRequired[float]
+    talk: NotRequired[list[TalkPartJson]]
 
 
 class SearchJson(TypedDict):
@@ -89,7 +99,7 @@ class CandidateJson(TypedDict):
     eventId: str
     kind: str
     text: str
-    reason: Literal["relevant", "day", "continuation", "standing"]
+    reason: Literal["relevant", "fact", "day", "continuation", "standing"]
     outcome: Literal[
         "given", "below_threshold", "already_given", "superseded", "current_session", "over_limit", "no_room"
     ]
@@ -155,7 +165,7 @@ def _candidate_to_json(value: "Candidate") -> CandidateJson:
 
 def hit_to_json(value: "Hit") -> HitJson:
     kept, parts = value.item, value.parts
-    return {
+    answer: HitJson = {
         "eventId": kept.event_id,
         "kind": kept.kind,
         "text": kept.text,
@@ -179,6 +189,9 @@ def hit_to_json(value: "Hit") -> HitJson:
         "also": list(value.duplicate_event_ids),
         "relevance": round(value.relevance, SCORE_DIGITS),
     }
+    if value.talk_parts:
+        answer["talk"] = [{"eventId": one.event_id, "kind": one.kind, "text": one.text} for one in value.talk_parts]
+    return answer
 
 
 def _timestamp_or_none(ms: int | None) -> str | None:

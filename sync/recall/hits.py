@@ -10,6 +10,7 @@ from sync.recall.dedup import deduplicate
 from sync.recall.index import store
 from sync.recall.model import Hit, ScoreParts, StoredItem
 from sync.recall.query import ParsedQuery, matches_phrases
+from sync.recall.ranking.conversations import group_conversations
 from sync.recall.ranking.fusion import FusedItem, Preset, score_factor
 from sync.recall.relevance.calibration import gather_evidence, rare_weights
 from sync.recall.relevance.calibration_file import load_calibration
@@ -47,7 +48,7 @@ def rank_hits(
     every = [_score_hit(item, loaded[item.item_id], query, preset, now_ms) for item in first if item.item_id in loaded]
     hits = [hit for hit in every if matches_phrases(hit.item.text, query.phrases)] or every
     hits.sort(key=lambda hit: (-hit.score, -hit.item.item_id))
-    return add_neighbours(connection, deduplicate(hits)[:limit])
+    return add_neighbours(connection, group_conversations(deduplicate(hits))[:limit])
 
 
 def add_neighbours(connection: Transaction, hits: list[Hit]) -> list[Hit]:

@@ -81,6 +81,15 @@ class StoredItem:
 
 
 @dataclass(frozen=True, slots=True)
+class TalkPart:
+    """The same conversation as another kind of item, such as the daily record of an exchange."""
+
+    event_id: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """An item with its neighbouring turns and the event ids of its near duplicates.
 
@@ -92,6 +101,7 @@ class Hit:
     parts: ScoreParts
     neighbour_texts: tuple[str, ...] = ()
     duplicate_event_ids: tuple[str, ...] = ()
+    talk_parts: tuple[TalkPart, ...] = ()
     relevance: float = 0.0
     evidence: ItemEvidence = NO_EVIDENCE
 

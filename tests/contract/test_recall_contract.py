@@ -10,7 +10,7 @@ import pytest
 from sync.context.model import Candidate, Outcome, Reason, TurnContext
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
-from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem
+from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem, TalkPart
 from sync.recall.relevance.calibration import ItemEvidence
 
 FILE: Final = Path(__file__).with_name("golden") / "recall.json"
@@ -38,6 +38,7 @@ HITS: Final = (
         ScoreParts(1.0, 0.5, 0.25, 1.25),
         ("以前呢", "以后呢"),
         ("evt_2",),
+        talk_parts=(TalkPart("evt_3", "daily", "早上的习惯"),),
         relevance=0.71234567,
         evidence=ItemEvidence(2.5, 0.5, {"usem3": 0.4}),
     ),

@@ -19,6 +19,9 @@ LOOKUP_VALUE: Final = 2.3  # of rare words in common, about a word of four chara
 WHOLE_SHARE: Final = 0.95  # of a message of one or two words
 WHOLE_VALUE: Final = 0.8
 LOOKUP_RELEVANCE: Final = 0.9
+GENERIC_TERMS: Final = frozenset(  # in messages about anything; Latin words as their stems
+    "继续 接着 工作 处理 添加 帮我 写一 写个 看看 问题 事情 东西 解决 continu work write add make problem".split()
+)
 DENSE_SUFFIX: Final = "_dense"  # the same feature in a message of a script without spaces
 
 
@@ -100,11 +103,11 @@ def lookup_relevance(evidence: ItemEvidence) -> float:
 
 
 def rare_weights(term_weights: Mapping[str, float], background: Mapping[str, float]) -> dict[str, float]:
-    """The weights of a message's terms without its common ones; single characters do not count."""
+    """The weights of a message's terms by their rarity; single characters and words of any request do not count."""
     return {
         term: weight / (1.0 + background.get(term, 0.0) / BACKGROUND_SHARE)
         for term, weight in term_weights.items()
-        if len(term) > 1
+        if len(term) > 1 and term not in GENERIC_TERMS
     }
 
 

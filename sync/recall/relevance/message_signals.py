@@ -62,12 +62,19 @@ _REFERS_TO_PAST: Final = re.compile(
     r"|i (?:told|said|mentioned)|we (?:talked|discussed|decided|agreed)|you (?:told|said|recommended|suggested))\b",
     re.IGNORECASE,
 )
+_STOPPED: Final = (
+    r"(?:上次|上回|昨天|前天|之前|刚才)(?:我们)?(?:说|聊|做|谈|讲|讨论|写|改|弄|进行)?到?了?(?:哪里?|什么地方|什么进度)"
+)
 _CONTINUES: Final = re.compile(
-    r"^(?:我们|咱们|请|来|那|好|嗯|，|,| )*(?:继续|接着|接上)"
-    r"|(?:上次|上回|昨天|前天|之前|刚才)(?:我们)?(?:说|聊|做|谈|讲|讨论|写|改|弄|进行)?到?了?(?:哪|什么地方|什么进度)"
+    rf"^(?:我们|咱们|请|来|那|好|嗯|，|,| )*(?:继续|接着|接上)|{_STOPPED}"
     r"|从(?:上次|昨天|之前)(?:的|停)"
     r"|\b(?:continue|resume|pick up|carry on)\b.*\b(?:yesterday|last|previous|where|with|the|our|my)\b"
     r"|where (?:did we|were we|we) (?:leave|left|stop)",
+    re.IGNORECASE,
+)
+_CONTINUATION_WORDS: Final = re.compile(
+    rf"继续|接着|接上|{_STOPPED}了?|(?:上次|上回|昨天|前天|之前)的?|工作|\b(?:continue|resume|pick up|carry on|work)\b"
+    r"|where (?:did we|were we|we) (?:leave|left|stop)\w*(?: off)?|\b(?:last time|yesterday|previous|off)\b",
     re.IGNORECASE,
 )
 _WORK_VERBS: Final = (
@@ -113,6 +120,11 @@ def read_signals(message: str) -> MessageSignals:
         continues=_CONTINUES.search(text) is not None,
         is_work_request=_WORK_REQUEST.search(text) is not None,
     )
+
+
+def without_continuation(message: str) -> str:
+    """A message without the words that only say that it goes on with something: 继续, 上次说到哪, "continue with"."""
+    return _CONTINUATION_WORDS.sub(" ", normalise(message))
 
 
 def is_small_talk(text: str) -> bool:
