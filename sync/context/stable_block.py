@@ -19,6 +19,7 @@ _BULLET: Final = re.compile(
 )
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _NOTES: Final = ("（篇幅所限", "(To save space")  # begin the line that counts what was left out; it may change
+_FOOTERS: Final = tuple(words.footer_prefix for words in WORDS.values())
 _PLACEHOLDERS: Final = frozenset(words.placeholder for words in WORDS.values())
 
 
@@ -116,7 +117,7 @@ def _entry_lines(content: str) -> frozenset[str]:
     return frozenset(
         line.strip()
         for line in content.splitlines()
-        if line.strip() and not line.startswith(("#", "---", *_NOTES)) and line.strip() not in _PLACEHOLDERS
+        if line.strip() and not line.startswith(("#", "---", *_NOTES, *_FOOTERS)) and line.strip() not in _PLACEHOLDERS
     )
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from sync.chinese_words import content_words
 from sync.log.event_types import EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, TOOL_CALL, USER_FEEDBACK
 from sync.log.model import Event
 
@@ -139,11 +140,17 @@ def normalise_text(text: str) -> str:
 
 
 def terms_of(text: str) -> Iterator[str]:
-    """Possible topics of a text: its uncommon Latin words, and every two to four Chinese characters in a row."""
+    """Possible topics of a text: its uncommon Latin words, and its Chinese words.
+
+    Without a segmenter these are every two to four Chinese characters in a row.
+    """
     for word in _LATIN.findall(text):
         if len(word) > 2 and word.casefold() not in _STOP_WORDS:
             yield word.casefold()
     for run in _HAN.findall(text):
+        if (words := content_words(run)) is not None:
+            yield from words
+            continue
         for size in (2, 3, 4):
             for start in range(len(run) - size + 1):
                 piece = run[start : start + size]

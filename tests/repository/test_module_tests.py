@@ -118,6 +118,7 @@ PROTECTED_BY: Final = {
     "sync/redaction/rules/": "property/redaction/test_redactor.py",
     "sync/retention/": "integration/retention/test_service.py",
     "sync/runtime/": "unit/runtime/test_supervision.py",
+    "sync/chinese_words.py": "unit/daily/conversation/test_keywords.py",
     "sync/lazy_recall.py": "integration/startup/test_lazy_imports.py",
     "sync/context/": "integration/context/test_service.py",
     "sync/recall/hits.py": "integration/recall/test_search.py",

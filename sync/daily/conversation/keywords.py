@@ -1,6 +1,7 @@
-"""Extract keywords and compare texts, without a dictionary and deterministically. Pure.
+"""Extract keywords and compare texts, deterministically. Pure.
 
-Chinese is split at function characters (的, 是, 把 …); what remains is mostly a word or a short phrase.
+Terms are cut at function characters (的, 是, 把 …); what remains is mostly a word or a short phrase. Keywords, which
+the user sees, are whole words if the segmenter is installed.
 """
 
 import re
@@ -8,6 +9,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
+
+from sync.chinese_words import content_words
 
 _LATIN: Final = re.compile(r"[a-z][a-z0-9]*(?:[._+#-]?[a-z0-9+#]+)*")
 _HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
@@ -45,11 +48,23 @@ def terms(text: str) -> list[str]:
     return [word for _, word in sorted(words) if _is_significant(word)]
 
 
+def named_words(text: str) -> list[str]:
+    """The words that name something, in order: as `terms`, but Chinese is cut by the segmenter if it is installed."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    words = [(match.start(), [match.group()]) for match in _LATIN.finditer(folded)]
+    for match in _HAN.finditer(folded):
+        cut = content_words(match.group())
+        if cut is None:
+            return terms(text)
+        words.append((match.start(), cut))
+    return [word for _, found in sorted(words) for word in found if _is_significant(word)]
+
+
 def keywords(texts: Iterable[str], limit: int) -> list[str]:
     """The most frequent words; of equally frequent ones the earlier."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(terms(text))
+        counts.update(named_words(text))
     return [word for word, _ in counts.most_common(limit)]
 
 

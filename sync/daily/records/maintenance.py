@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final, Literal
 
-from sync.daily.conversation.keywords import is_same_text, keywords, terms
+from sync.daily.conversation.keywords import is_same_text, keywords, named_words
 from sync.daily.model import (
     MAX_CODE_BLOCKS,
     MAX_CONTENT_CHARS,
@@ -154,4 +154,4 @@ def names_records(records: Sequence[Record], text: str) -> bool:
 def keywords_of(value: Content, limit: int = 20) -> list[str]:
     """A record's keywords in `index/keywords.json`: its tags, then the words of its topic and facts."""
     words = keywords([f"{value.topic}\n{value.topic}", *value.facts], limit)
-    return list(dict.fromkeys([*(tag.lower() for tag in value.tags), *terms(value.topic), *words]))[:limit]
+    return list(dict.fromkeys([*(tag.lower() for tag in value.tags), *named_words(value.topic), *words]))[:limit]

@@ -15,7 +15,7 @@ from sync.recall.text.tokenizer import index_terms
 
 BACKGROUND_SHARE: Final = 0.004  # of messages; a term this common weighs half as much as a rare one
 LOOKUP_SHARE: Final = 0.5  # of a message's rare words: with them all an item answers a question about nobody
-LOOKUP_VALUE: Final = 2.3  # of rare words in common, about a word of four characters
+LOOKUP_VALUE: Final = 2.0  # of rare words in common, about a word of three characters
 WHOLE_SHARE: Final = 0.95  # of a message of one or two words
 WHOLE_VALUE: Final = 0.8
 LOOKUP_RELEVANCE: Final = 0.9

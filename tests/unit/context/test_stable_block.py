@@ -15,6 +15,8 @@ CONTENT = """\
 
 ### 2026/1/8
 - 用户问：打开自动更新
+
+**最后更新**：2026/1/8 23:40:59
 """
 
 
@@ -34,6 +36,7 @@ def test_the_memory_stands_between_its_marks_and_the_rules_come_after_it() -> No
         (("", ""), True),
         (("\n### 2026/1/8", "\n### 2026/1/9\n- 用户问：换壁纸\n\n### 2026/1/8"), True),  # added
         (("（待补充）", "喝绿茶"), True),  # a placeholder is replaced
+        (("23:40:59", "23:41:00"), True),  # written again
         (("早上先看日志", "晚上先看日志"), False),  # corrected
         (("- 用户问：打开自动更新\n", ""), False),  # removed or erased
     ],
