@@ -21,7 +21,7 @@ export interface CandidateJson {
   kind: string;
   outcome: 'already_given' | 'below_threshold' | 'current_session' | 'given' | 'no_room' | 'over_limit' | 'superseded';
   rareShare: number;
-  reason: 'continuation' | 'day' | 'relevant' | 'standing';
+  reason: 'continuation' | 'day' | 'fact' | 'relevant' | 'standing';
   relevance: number;
   text: string;
   threshold: number;
@@ -331,6 +331,7 @@ export interface HitJson {
   projectPath: string | null;
   relevance?: number;
   score: number;
+  talk?: Array<TalkPartJson>;
   text: string;
   ts: string;
 }
@@ -864,6 +865,12 @@ export interface TakenJson {
   refused: number;
   shortened: number;
   source: string;
+}
+
+export interface TalkPartJson {
+  eventId: string;
+  kind: string;
+  text: string;
 }
 
 export interface ThisDeviceJson {
