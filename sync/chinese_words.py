@@ -26,7 +26,8 @@ def _segmenter() -> Callable[[str], Sequence[tuple[str, str]]] | None:
         return None
     import rjieba  # noqa: PLC0415 - at its first use
 
-    return rjieba.tag  # type: ignore[no-any-return]
+    tag: Callable[[str], Sequence[tuple[str, str]]] = rjieba.tag
+    return tag
 
 
 def content_words(text: str) -> list[str] | None:
