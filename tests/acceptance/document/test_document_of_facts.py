@@ -46,14 +46,14 @@ def test_what_the_user_says_of_themselves_is_shown_at_once_and_a_change_replaces
 ) -> None:
     sidecar.update("我对花生过敏", "记住了")
     assert "- 我对花生过敏" in lines_of(sidecar.load()["document"], "个人情况")
-    sidecar.update("我住在宁波", "好")
-    wait_for_lines(home, "- 我住在宁波")
-    sidecar.update("我现在住在温州", "好的")
-    wait_until(lambda: "温州" in preferences_of(home.file.read_text("utf-8")))
+    sidecar.update("我更喜欢深色主题", "好")
+    wait_for_lines(home, "- 我更喜欢深色主题")
+    sidecar.update("我不再喜欢深色主题了，改用浅色", "好的，换成浅色")
+    wait_until(lambda: "浅色" in preferences_of(home.file.read_text("utf-8")))
     wait_until_reconciled(sidecar)
     shown = preferences_of(home.file.read_text("utf-8"))
-    assert "宁波" not in shown
-    assert shown.count("温州") == 1
+    assert "- 我更喜欢深色主题\n" not in shown
+    assert shown.count("浅色") == 1
     assert "facts" in {version["cause"] for version in sidecar.call("memory/history")["versions"]}
 
 
