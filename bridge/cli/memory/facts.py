@@ -44,13 +44,13 @@ def list_facts(
 ) -> None:
     """What is known, newest first."""
     params = _without_none(query=words, status=status, kind=kind, project=project_option(project))
-    _call("understanding/facts", params, _show_list, role="guest")
+    _call("understanding/facts", params, _show_list)
 
 
 @app.command("review")
 def review() -> None:
     """What waits for your confirmation. None of it is given to a model."""
-    _call("understanding/review", {}, _show_review, role="guest")
+    _call("understanding/review", {}, _show_review)
 
 
 @app.command("confirm")
@@ -82,11 +82,12 @@ def retract(fact_id: FactIdArgument) -> None:
 @app.command("explain")
 def explain(fact_id: FactIdArgument) -> None:
     """Why a fact is what it is: where you said it, your answers, what it replaced."""
-    _call("understanding/explain", {"factId": fact_id}, _show_explanation, role="guest")
+    _call("understanding/explain", {"factId": fact_id}, _show_explanation)
 
 
-def _call(method: str, params: dict[str, Any], show: Any, **more: Any) -> None:
-    run_command(Request(method, params, show, **more))
+def _call(method: str, params: dict[str, Any], show: Any) -> None:
+    """Run a method as a helper: an edit of the memory file that no sidecar has read retracts or edits facts first."""
+    run_command(Request(method, params, show))
 
 
 def _without_none(**values: Any) -> dict[str, Any]:

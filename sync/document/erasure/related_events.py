@@ -86,7 +86,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *facts,
         *_lesson_versions(connection, named),
         *_note_versions(connection, named),
-        *_corrections_of(connection, event_ids),
+        *_corrections_of(connection, event_ids | facts),
         *(event.event_id for event in compacted if event.payload.get("entry_id") in days),
     ]
 

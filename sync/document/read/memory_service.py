@@ -156,7 +156,7 @@ class MemoryService:
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
-        if self.on_exchange is not None and not recorded[0].duplicate:
+        if self.on_exchange is not None and self._record_settings.preferences and not recorded[0].duplicate:
             self.on_exchange(recorded[0].event, redacted.user_message)
         return UpdateResult(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 

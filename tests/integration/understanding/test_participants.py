@@ -81,6 +81,14 @@ async def test_an_erased_edit_takes_the_fact_along_and_no_other(harness: Documen
     assert "我用 Vim" in (await words_left(harness)), f"the words of {exchange} itself are another event"
 
 
+async def test_the_correction_of_a_fact_is_erased_with_its_exchange(harness: DocumentHarness) -> None:
+    exchange, vim = await state(harness, "我用 Vim")
+    payload = {"event_id": vim, "payload": {"content": "我用 [密钥]"}}
+    draft = EventDraft("payload_redacted", harness.redactor.clean_payload(payload), origin=Origin.TOOL)
+    (corrected,) = await harness.log.append([draft])
+    assert await erase(harness, exchange) == {exchange, vim, corrected.event.event_id}
+
+
 async def test_a_fact_of_two_exchanges_stays_with_the_other_one(harness: DocumentHarness) -> None:
     exchange, _ = await state(harness, "我用 Vim")
     _, second = await state(harness, "我用 Vim", name="evt_2")
