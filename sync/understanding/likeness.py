@@ -71,7 +71,9 @@ def is_contained(older: Statement, newer: Statement) -> bool:
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
     content = content_of(older.text)
-    return len(content) > 1 and content <= content_of(newer.text)
+    if not content <= content_of(newer.text):
+        return False
+    return len(content) > 1 or (len(content) == 1 and _letters(older.text) in _letters(newer.text))
 
 
 def _letters(text: str) -> str:

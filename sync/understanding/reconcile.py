@@ -175,7 +175,7 @@ class _FactBook:
         if repeated is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
-        if said.statement.confidence < TENTATIVE:
+        if said.statement.confidence < TENTATIVE and said.origin in _TRUSTED:
             ended = self._ended_by(said.subject, said.statement)
             if ended is None:
                 return

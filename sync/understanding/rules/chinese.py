@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, FactKind, Statement
+from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, Change, FactKind, Statement
 from sync.understanding.rules import chinese_gates as gates
 from sync.understanding.rules.changes import find_change, is_correction
 from sync.understanding.rules.chinese_clauses import is_boss_wish, is_change, read_change, read_clause
-from sync.understanding.rules.chinese_wishes import is_negative, read_wish
+from sync.understanding.rules.chinese_wishes import is_negative, read_polite_wish, read_wish
 from sync.understanding.rules.chinese_words import FAMILY, ME
 from sync.understanding.rules.reading import Reading
 from sync.understanding.rules.topics import section_of, tool_role
@@ -178,6 +178,7 @@ def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bo
     text = clause.text
     if gates.QUESTION.search(text):
         clause.is_closed = True
+        clause.reading = None if foreign else read_polite_wish(text)
         return
     if not (foreign or past or sentence.is_question):
         for kind, pattern in gates.ANNOUNCES:
@@ -282,7 +283,7 @@ def _statement(sentence: Sentence, clauses: Sequence[_Clause], *, correction: bo
         section=section_of(visible, kind, slot),
         slot=slot,
         is_negative=reading.is_negative,
-        change=change,
+        change=change or (Change.REPLACES if is_tentative else None),
         former=former,
         confidence=_TENTATIVE_CONFIDENCE if is_tentative else 1.0,
     )

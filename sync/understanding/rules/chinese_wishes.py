@@ -97,3 +97,22 @@ def read_wish(clause: str, *, has_reason: bool) -> Reading | None:
     if slot is None and re.search(r"提交信息|commit", clause):
         slot = "vcs.commit"
     return Reading(FactKind.PREFERENCE, slot, is_negative(clause))
+
+
+_POLITE: Final = re.compile(
+    r"^(?:你|您)?(?:以后|今后|往后|每次)[^，,]{0,8}?(?:能不能|能否|可不可以|可以|能|麻烦你?)(?!取代|不能"
+    r"|再)(?P<wish>[^，,吗？?]+)"
+)
+
+
+def read_polite_wish(clause: str) -> Reading | None:
+    """A standing wish about answers in the form of a question: 以后能不能别用英文回答我？"""
+    match = _POLITE.search(clause)
+    if (
+        match is None
+        or not _MANNER.search(clause)
+        or _ONCE.search(clause)
+        or re.search(r"会不会|什么|怎么|为什么|影响", clause)
+    ):
+        return None
+    return Reading(FactKind.PREFERENCE, reply_topic(clause), is_negative(match["wish"]))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, FactKind, Statement
+from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, Change, FactKind, Statement
 from sync.understanding.rules import english_gates as gates
 from sync.understanding.rules import english_grammar as grammar
 from sync.understanding.rules.changes import find_change, is_correction
@@ -72,6 +72,8 @@ def _pieces(sentence: Sentence) -> Iterator[_Piece]:
 def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, correction: bool) -> bool:
     """Read every clause; return whether the last one was about the author's family."""
     foreign = False
+    if len(pieces) > 1 and gates.QUESTION.search(pieces[0].text) and _DECLARES.match(pieces[-1].text):
+        pieces[-1].text = pieces[-1].text.rstrip("?")  # What should I cook, I can't eat gluten?
     condition = gates.CONDITION.search(sentence.visible)
     for piece in pieces:
         text = piece.text
@@ -95,6 +97,8 @@ def _is_foreign(text: str, *, was_foreign: bool) -> bool:
 
 def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correction: bool) -> Reading | None:
     text = piece.text
+    if (polite := _POLITE.match(text)) is not None and not foreign and _asks_for_replies(text):
+        return _lasting_wish(polite["wish"])
     if gates.QUESTION.search(text) and not _ON_MY_DEVICE.search(text):
         piece.is_closed = True
         return None
@@ -117,6 +121,12 @@ def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correc
         return None
     piece.is_closed = found is None and gates.REQUEST.search(text) is not None
     return found
+
+
+def _asks_for_replies(text: str) -> bool:
+    """Whether a polite question is a standing wish about answers: would you please call me Ann from now on?"""
+    about_replies = is_about_replies(text) or reply_topic(text) == "reply.address"
+    return about_replies and gates.STANDING.search(text) is not None
 
 
 def _is_of_the_moment(text: str) -> bool:
@@ -172,6 +182,8 @@ _NOT_OVER: Final = re.compile(
     r"(?i)\bnow\b|\bsince\b|these days|\bmoved\b|\bswitched\b|\bbecame\b|\bquit\b|\bstopped\b|\bretired\b"
     r"|got (?:married|divorced|rid)|\bleft\b|\bdied\b|\bput \w+ down"
 )
+_POLITE: Final = re.compile(r"(?i)(?:would|could|can|will) you (?:please |kindly )?(?P<wish>[^?]+)\?$")
+_DECLARES: Final = re.compile(r"(?i)(?:i|i'm|im|i've|my|we|our)\b")
 _BOSS: Final = next(rule.pattern for rule in RULES if rule.topic == "work.boss")
 _ON_MY_DEVICE: Final = re.compile(r"(?i)^(?:on|from|with) my (?-i:[A-Z])[\w-]+$")
 _KIN_PRONOUN: Final = re.compile(r"(?i)(?:she|he|they)\b")
@@ -180,7 +192,11 @@ _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was 
 
 def _wish(text: str, sentence: Sentence) -> Reading | None:
     """A standing wish; not one about the task at hand."""
-    if gates.ONCE.search(text) or sentence.is_question:
+    return None if sentence.is_question else _lasting_wish(text)
+
+
+def _lasting_wish(text: str) -> Reading | None:
+    if gates.ONCE.search(text):
         return None
     standing = gates.STANDING.search(text) is not None
     directive = gates.DIRECTIVE.search(text) is not None
@@ -256,7 +272,7 @@ def _statement(sentence: Sentence, pieces: Sequence[_Piece], *, correction: bool
         section=section_of(visible, reading.kind, slot),
         slot=slot,
         is_negative=_NEGATION.search(visible) is not None,
-        change=change,
+        change=change or (Change.REPLACES if reading.is_tentative else None),
         former=former,
         confidence=_TENTATIVE_CONFIDENCE if reading.is_tentative else 1.0,
     )

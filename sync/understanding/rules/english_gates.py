@@ -63,10 +63,10 @@ ONCE: Final = re.compile(
 PASSING: Final = re.compile(
     r"(?i)\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
     r"|kind of))* (?:tired|hungry|bored|stuck|confused|sorry|not sure|unsure|afraid|looking|trying|wondering"
-    r"|getting|having|here|back|done|ready|late|busy|happy|glad|sure|curious|thinking|writing|reading|watching"
-    r"|waiting|fine|ok|okay|good|great|sad|angry|annoyed|cold|hot|lost|impressed|worried|exhausted|sleepy|home"
-    r"|off|out|about|asking|aware|interested|hoping|seeing|kidding|joking|feeling|gonna)\b|\bcan't believe\b"
-    r"|\blol\b|\blmao\b|\bjk\b|\bhaha\b.*\bjoke"
+    r"|getting(?! (?:married|divorced|a (?:dog|cat|puppy)))|having|here|back|done|ready|late|busy|happy|glad"
+    r"|sure|curious|thinking|writing|reading|watching|waiting|fine|ok|okay|good|great|sad|angry|annoyed|cold"
+    r"|hot|lost|impressed|worried|exhausted|sleepy|home|off|out|about|asking|aware|interested|hoping|seeing"
+    r"|kidding|joking|feeling|gonna)\b|\bcan't believe\b|\blol\b|\blmao\b|\bjk\b|\bhaha\b.*\bjoke"
 )
 OPINION: Final = re.compile(
     r"(?i)^(?:and |but |so |well |honestly,? )*(?:i (?:think|guess|feel|believe|suppose|wonder|doubt|reckon"
@@ -123,12 +123,13 @@ FILLER: Final = re.compile(
     r"|right then|and|but|also|plus|btw|by the way|fyi|anyway|actually(?! i)|before i forget|basically"
     r"|honestly|look|listen|hey|hi|hello|good (?:morning|evening|afternoon)|thanks|thank you"
     r"|please note(?: that)?|note(?: that)?|remember(?: that)?|one (?:more )?thing|just so you know"
-    r"|for (?:context|the record|reference)|heads[- ]up|given that|since|because|as|although|even though"
-    r"|though|while|now that|seeing (?:that|as)|considering(?: that)?|i should (?:mention|say|add"
-    r"|note)(?: that)?|i (?:must|have to) (?:mention|say)(?: that)?|keep in mind(?: that)?"
-    r"|don't forget(?: that)?|in case it helps|if it (?:is|'s) not too much trouble|if possible"
-    r"|if you don't mind|the thing is|turns out|it turns out|you know|in my case|my case|first|second|third"
-    r"|lastly|finally|quick note|correction|sorry|update|reminder|context|background|yo|y'all)[\s,.:!–—-]+)+"
+    r"|for (?:context|the record|reference)|heads[- ]up|given that|since|because|as(?! (?:a|an|the|someone)\b)"
+    r"|although|bearing in mind(?: that)?|knowing(?: that)?|even though|though|while|now that|seeing (?:that"
+    r"|as)|considering(?: that)?|i should (?:mention|say|add|note)(?: that)?|i (?:must|have to) (?:mention"
+    r"|say)(?: that)?|keep in mind(?: that)?|don't forget(?: that)?|in case it helps|if it (?:is"
+    r"|'s) not too much trouble|if possible|if you don't mind|the thing is|turns out|it turns out|you know"
+    r"|in my case|my case|first|second|third|lastly|finally|quick note|correction|sorry|update|reminder"
+    r"|context|background|yo|y'all)[\s,.:!–—-]+)+"
 )
 CLAUSE: Final = re.compile(
     r"[,;](?!\d)|:(?=\s)|\s[–—-]{1,2}\s|\s(?=(?:and|but|so|because|since|while)\s(?:i|i'm|im|i've|we|we're|my"
@@ -138,5 +139,6 @@ CLAUSE: Final = re.compile(
 )
 INTRODUCTION: Final = re.compile(
     r"(?i)^\s*(?:and |but |also |please |so )*(?:from now on|going forward|in (?:the )?future|by default"
-    r"|in general|for future reference|in code|at work|at home|these days|nowadays|when i [\w' ]{1,40})\s*$"
+    r"|in general|for future reference|in code|at work|at home|these days|nowadays|(?:when|whenever|every time"
+    r"|each time) i [\w' ]{1,40})\s*$"
 )

@@ -22,8 +22,8 @@ PROJECT: Final = re.compile(
 # The simple present of the first person is what holds in general; these verbs say what holds at this moment.
 _MOMENT_VERBS: Final = (
     r"(?:need|want|think|guess|see|know|understand|mean|get|hope|wonder|agree|disagree|remember|forget|believe"
-    r"|suppose|appreciate|thank|promise|feel|bet|doubt|assume|notice|hear|look|seem|ask|wish|say|tell|try|can"
-    r"|could|would|should|will|shall|may|might"
+    r"|suppose|appreciate|thank|promise|feel|bet|doubt|assume|notice|hear|look|seem|ask|wish|say|tell|try"
+    r"|can(?! only)|could(?! only)|would|should|will|shall|may|might"
     r"|must|am|was|were|been|had|did|got|went|saw|made|took|came|bought|found|thought|told|said|gave|felt|left"
     r"|met|ran|wrote|ate|drank|broke|forgot|heard|knew|sent|spent|won|began|built|drew|fell|spoke|stood|wore"
     r"|tried|have to|do not know|just|give up|call it|apologi[sz]e"
@@ -63,7 +63,10 @@ FOR_ME: Final = re.compile(
     r"|at our \w+)$|^(?:only )?[\w' -]{3,24} only(?: please)?$|^nothing (?:with|in|from) [\w' -]+"
 )
 RESULTS: Final = re.compile(
-    r"(?i)^(?:i|we)(?:'ve| have)? (?:(?:just|finally|recently|already) )?(?:quit|gave up|given up"
+    r"(?i)^(?:i|we)(?:'ve| have) (?:got|never|always)\b(?! (?:to|an? |some |two |the )?(?:\w+ )?(?:question"
+    r"|problem|error|minute|second|meeting|idea|file|bug|issue|feeling|doubt|call)s?\b)|^(?:nobody|no one"
+    r"|everyone|most|half|some|all) (?:in|on|of) (?:my|our) |^no (?:kids|children|pets|car|siblings|garden"
+    r"|oven|tv)\b|^(?:i|we)(?:'ve| have)? (?:(?:just|finally|recently|already) )?(?:quit|gave up|given up"
     r"|never (?:learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married|divorced|engaged)|retired|signed"
     r"|went with|switched|moved|been (?:a |an |on )?(?:vegan|vegetarian|sober|diabetic|married|single|living"
     r"|working|using|doing|running|with)|had my \w+ (?:out|removed|replaced)|stopped|sold|dropped)\b"

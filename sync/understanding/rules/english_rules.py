@@ -143,13 +143,14 @@ RULES: Final = (
     rule(
         FactKind.RELATIONSHIP,
         "family",
-        rf"(?i)^(?:and )?(?:my|our) (?:[\w-]+ )?{FAMILY}\b(?! (?:asked|asks|said|says|wants|wanted|told|thinks"
-        r"|keeps asking|sent|gave|made|just|was|were|had|went|bought|loves?|likes?|hates?|always|never|swears"
-        r"|drives me|keeps|called|texted|forgot|just|really))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum"
-        r"|mom|dad|gran|nan|grandma|grandpa)(?:'s)? (?:is|has|lives|moved|was diagnosed|can't|uses|doesn't|needs"
-        r"|turns)\b|\b(?:i|we)(?:'ve| have)? (?:got )?(?:have )?(?:a|two|three|four|five|no"
-        r"|\d)\b[\w -]{0,16}\b(?:kids?|children|sons?|daughters?|brothers?|sisters?|boys|girls|grandkids"
-        r"|siblings)\b|^(?:the )?(?:older|younger|eldest|youngest) (?:one|son|daughter)? ?(?:is|has)\b",
+        rf"(?i)^(?:and )?(?:(?:both|all|half|one|two|neither)(?: of)? )?(?:my|our) (?:[\w-]+ )?(?:{FAMILY}"
+        r"|family)\b(?! (?:asked|asks|said|says|wants|wanted|told|thinks|keeps asking|sent|gave|made|just|was"
+        r"|were|had|went|bought|loves?|likes?|hates?|always|never|swears|drives me|keeps|called|texted|forgot"
+        r"|just|really))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum|mom|dad|gran|nan|grandma"
+        r"|grandpa)(?:'s)? (?:is|has|lives|moved|was diagnosed|can't|uses|doesn't|needs|turns)\b|\b(?:i|we)(?:'ve"
+        r"| have)? (?:got )?(?:have )?(?:a|two|three|four|five|no|\d)\b[\w -]{0,16}\b(?:kids?|children|sons?"
+        r"|daughters?|brothers?|sisters?|boys|girls|grandkids|siblings)\b|^(?:the )?(?:older|younger|eldest"
+        r"|youngest) (?:one|son|daughter)? ?(?:is|has)\b",
     ),
     rule(
         FactKind.RELATIONSHIP,

@@ -94,8 +94,8 @@ _REPLY: Final = re.compile(
     r"|举例|例子|提醒我|推荐|简短|简洁"
     r"|\b(?:answers?|repl(?:y|ies)|respon(?:d|ses?)|explain|explanations?|tone|verbose|call me|apologi[sz]e"
     r"|chat|bullets?|tell me|talk|speak"
-    r"|jokes?|emojis?|idioms|jargon|brief|concise|units|metric|suggest|summaries|sources|pleasantries|spelling"
-    r"|small talk|disclaimers)\b"
+    r"|jokes?|emojis?|idioms|jargon|brief|concise|units|metric|suggest|summaries|sources|celsius|fahrenheit"
+    r"|imperial|kilomet\w+|british|pleasantries|spelling|small talk|disclaimers)\b"
 )
 _TECHNICAL: Final = re.compile(
     r"(?i)代码|编程|注释|变量|函数|框架|编辑器|测试|命名|缩进|接口|数据库|脚本|终端|命令行|部署|算法|程序|分支"

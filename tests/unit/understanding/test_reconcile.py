@@ -74,6 +74,16 @@ def test_a_change_without_a_topic_of_its_own_counts_only_for_a_fact_that_it_chan
     assert (old.status, new.status, new.kind) == (FactStatus.SUPERSEDED, FactStatus.ACTIVE, FactKind.HABIT)
 
 
+def test_a_doubtful_proposal_of_a_program_is_a_candidate_like_any_other() -> None:
+    (fact,) = facts_of(said(1, "我用 Vim", origin=FactOrigin.AGENT_PROPOSED, confidence=0.2))
+    assert fact.status is FactStatus.CANDIDATE
+
+
+def test_a_statement_that_says_more_supersedes_the_shorter_one() -> None:
+    old, new = facts_of(said(1, "我住在宁波", slot="location"), said(2, "我住在宁波海曙区"))
+    assert (old.status, old.superseded_by, new.status) == (FactStatus.SUPERSEDED, "f2", FactStatus.ACTIVE)
+
+
 def test_a_contradiction_without_a_slot_and_without_a_change_waits_for_the_user() -> None:
     assert statuses(said(1, "我喜欢吃香菜"), said(2, "我不喜欢吃香菜", is_negative=True)) == {
         "我喜欢吃香菜": "active",
