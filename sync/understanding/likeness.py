@@ -21,8 +21,13 @@ _FUNCTION_WORDS: Final = frozenset(
         a an the is are am was were be been do does did don't not no never now to of in on at for from by with and or
         but so as that this these those have has had use using used get got all any more less one some can can't will
         won't would please just only also than then too very really anymore longer instead still again
+        like likes love loves prefer prefers enjoy enjoys hate hates dislike want wants
         """,
     )
+)
+# That something is liked is not what is said: "我喜欢跑步" and "我现在喜欢茶" share nothing.
+_TASTE_VERBS: Final = re.compile(
+    r"(?:喜欢|喜爱|热爱|偏爱|偏好|讨厌|想要|习惯)(?:([\u3400-\u9fff])(?=[了的吧啊呀]|\W|$))?"
 )
 # A word of the right side is one of the kind on the left: a change may name the kind.
 _KINDS: Final = tuple(
@@ -60,7 +65,8 @@ def content_of(text: str) -> frozenset[str]:
     """The content words of Latin text, the pairs of neighbouring content characters of Chinese, and their kinds."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found = {word.rstrip(".'-_") for word in _LATIN_WORD.findall(folded)} - _FUNCTION_WORDS
-    for run in _CJK_RUN.findall(folded):
+    found |= set(_TASTE_VERBS.findall(folded)) - {""}  # 我喜欢茶: a word of one character
+    for run in _CJK_RUN.findall(_TASTE_VERBS.sub(" ", folded)):
         found |= {run[at : at + 2] for at in range(len(run) - 1) if not _FUNCTION_CHARACTERS & set(run[at : at + 2])}
     found |= {kind for kind, words in _KINDS if words.search(folded)}
     return frozenset(found)

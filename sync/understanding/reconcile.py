@@ -221,9 +221,14 @@ class _FactBook:
         return tuple(_fact(draft) for draft in self._drafts.values())
 
     def _is_repeat(self, fact_id: str, said: RecordedStatement) -> bool:
-        """Whether a statement repeats the fact of the same key. A superseded fact that is said again is a new one."""
+        """Whether a statement repeats the fact of the same key.
+
+        A superseded fact that is said again is a new one, and so is the former text of an edited one.
+        """
         draft = self._drafts[fact_id]
         if draft.status is FactStatus.SUPERSEDED:
+            return False
+        if statement_key(draft.statement.text) != statement_key(said.statement.text):
             return False
         return is_same_statement(draft.statement, said.statement)
 
@@ -253,13 +258,13 @@ class _FactBook:
         subject, statement = winner.first.subject, winner.statement
         winner.status = FactStatus.ACTIVE
         self._active.remove(fact_id)
-        if statement.slot is not None:
-            for name in self._active.of_slot(subject, statement.slot):
-                self._end(name, at, fact_id)
+        replaced = self._active.of_slot(subject, statement.slot) if statement.slot is not None else []
+        for name in replaced:
+            self._end(name, at, fact_id)
         for name in self._active.sharing(subject, statement.text, negative=(statement.is_negative,)):
             if is_contained(self._drafts[name].statement, statement):
                 self._end(name, at, fact_id)
-        if statement.change is not None and (ended := self._ended_by(subject, statement)) is not None:
+        if statement.change is not None and not replaced and (ended := self._ended_by(subject, statement)) is not None:
             self._end(ended, at, fact_id)
         self._active.put(fact_id, subject, statement)
 

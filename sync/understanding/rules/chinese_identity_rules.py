@@ -95,7 +95,7 @@ IDENTITY_RULES: Final = (
         FactKind.IDENTITY,
         "location",
         rf"{SUBJECT}(?:人)?(?:在|待在|搁) ?{PLACES}(?!(?:出差|旅游|旅行|玩|转机|开会|路上|东路|西路"
-        r"|大学))(?![^，,]*了)[^，,]{0,6}$",
+        r"|大学))(?![^，,]*(?:了|上班|工作|实习|打工|任职|就职))[^，,]{0,6}$",
     ),
     rule(
         FactKind.IDENTITY,
@@ -150,7 +150,7 @@ IDENTITY_RULES: Final = (
     ),
     rule(
         FactKind.IDENTITY,
-        "language.spoken",
+        None,  # who speaks French may speak German too
         rf"母语|{SUBJECT}(?:只)?(?:会|不会|不懂|看不懂|听不懂)(?:说|讲)?(?:一点)?(?:中文|英[文语]|日[文语]"
         r"|法[文语]|德[文语]|韩[文语]|西班牙语|粤语|普通话|方言|外语|编程|代码|技术)|(?:英语|日语|法语|德语|韩语"
         r"|普通话)[^，,]{0,4}(?:不好|不行|一般|很差|流利|[四六]级|N[1-5]|水平)",

@@ -118,7 +118,7 @@ RULES: Final = (
     ),
     rule(
         FactKind.IDENTITY,
-        "language.spoken",
+        None,  # who speaks French may speak German too
         rf"(?i){_IM} (?:not )?(?:a )?(?:native|fluent|bilingual)|\bi (?:only |don't |do not |can't "
         r"|barely )?speak\b|\bmy (?:native|first|mother) (?:language|tongue)|\bmy (?:english|french|german"
         r"|spanish) (?:is|isn't)",

@@ -58,6 +58,11 @@ _CLAIMS_ABOUT_USER: Final = re.compile(
     r"|(?:忽略|无视)(?:之前|以上|前面|所有)|\bignore (?:all|any|the|previous|prior|your)\b|系统提示|system prompt"
     r"|越狱|jailbreak|developer mode|开发者模式"
 )
+_ASKS_TO_FORGET: Final = re.compile(
+    r"(?i)(?<![别勿没要会能])忘(?:掉|记|了)(?=我|吧|$|这)|(?:别|不要|不用)再?记(?:住|得|下|录)?(?=我|了?[。！!]*$)"
+    r"|^(?:please |just |ok,? |can you |could you |you can )*forget (?:that|about|i|i'\w+|my)\b"
+    r"|\b(?:don't|do not) (?:remember|save|store|record) (?:that i|this|it)\b"
+)
 _ASKS: Final = re.compile(
     r"(?i)[?？]\s*$|[吗呢么不没]\s*$|什么|怎么|哪|谁|多少|为啥|帮我|帮忙|看看|看下|翻|译|总结|解释|统计|列"
     r"|排序|检查|计算|算下|写"
@@ -145,7 +150,7 @@ def typed_sentences(message: str) -> list[Sentence]:
 def _typed_lines(message: str) -> list[str]:
     rest = _FENCE.sub("\n", message)
     lines = [line for line in rest.splitlines() if line.strip()]
-    if len(lines) > MAX_TYPED_LINES or _CLAIMS_ABOUT_USER.search(message):
+    if len(lines) > MAX_TYPED_LINES or _CLAIMS_ABOUT_USER.search(message) or _ASKS_TO_FORGET.search(message):
         return []
     if any(_MACHINE_TEXT.search(_QUOTED.sub("", line)) or "\t" in line or _PASTED_LINE.search(line) for line in lines):
         return []
@@ -156,7 +161,7 @@ def _typed_lines(message: str) -> list[str]:
             return []
         if any(_PASTE_SIGNS.search(line) or _MENTIONS_PASTED_TEXT.search(line) for line in lines):
             return []
-        if any(_ASKS.search(line) for line in lines[:-1]):
+        if any(_ASKS.search(line) or _announces_foreign_text(line) for line in lines[:-1]):
             return []
     if sum(len(_SPEAKER.findall(line)) for line in lines) > 1:
         return []
@@ -178,6 +183,11 @@ def _sentences(line: str) -> Iterator[Sentence]:
         if foreign is not None and _FOREIGN_HEAD.search(visible[start:end]):
             return
         start = match.end()
+
+
+def _announces_foreign_text(line: str) -> bool:
+    """Whether a line says that the lines after it are another's: Here is what my boss wrote:."""
+    return line.rstrip().endswith((":", "：")) and _foreign_colon(line) is not None
 
 
 def _foreign_colon(sentence: str) -> re.Match[str] | None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sync.understanding.model import Change, Fact, FactKind, FactOrigin, FactSection, FactStatus, Statement
 from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement, reconcile
 
@@ -57,6 +59,31 @@ def test_a_change_ends_what_shares_its_content_without_a_slot() -> None:
     assert statuses(
         said(1, "我打算三月份去冰岛"), said(2, "我喜欢猫"), said(3, "冰岛不去了", change=Change.ENDS, is_negative=True)
     ) == {"我打算三月份去冰岛": "superseded", "我喜欢猫": "active", "冰岛不去了": "active"}
+
+
+@pytest.mark.parametrize(
+    ("older", "ends"),
+    [
+        (("我喜欢跑步",), ("我现在喜欢喝茶", None)),
+        (("我喜欢咖啡",), ("我不再喜欢茶了", None)),
+        (("I like coffee",), ("I no longer like tea", None)),
+        (("我老婆叫小红", "我女儿叫小明"), ("我女儿叫小月", "我女儿叫小明")),
+    ],
+)
+def test_a_change_leaves_what_it_is_not_about(older: tuple[str, ...], ends: tuple[str, str | None]) -> None:
+    text, replaced = ends
+    found = statuses(
+        *(said(at, words, slot=f"slot.{words[:3]}") for at, words in enumerate(older, 1)),
+        said(9, text, slot=f"slot.{text[:3]}", change=Change.REPLACES),
+    )
+    assert {words for words, status in found.items() if status == "superseded"} == {replaced} - {None}
+
+
+def test_a_change_ends_a_taste_of_one_character() -> None:
+    assert statuses(said(1, "我喜欢茶"), said(2, "我不再喜欢茶了", change=Change.ENDS, is_negative=True)) == {
+        "我喜欢茶": "superseded",
+        "我不再喜欢茶了": "active",
+    }
 
 
 def test_a_named_former_value_decides_what_a_change_ends() -> None:
@@ -119,6 +146,16 @@ def test_an_edit_keeps_the_id_and_the_evidence() -> None:
     )
     assert (fact.fact_id, fact.statement, fact.origin) == ("f1", "我住在天津南开区", FactOrigin.USER_CONFIRMED)
     assert fact.evidence == ("e1",)
+
+
+def test_what_was_said_before_an_edit_and_is_said_again_is_a_new_fact() -> None:
+    edited, new = facts_of(
+        said(1, "我住在天津", slot="location"),
+        answered(2, 1, AnswerKind.EDITED, statement=said(2, "我住在宁波", slot="location").statement),
+        said(3, "我住在天津", slot="location"),
+    )
+    assert (edited.statement, edited.status, edited.evidence) == ("我住在宁波", FactStatus.SUPERSEDED, ("e1",))
+    assert (new.statement, new.status, new.evidence) == ("我住在天津", FactStatus.ACTIVE, ("e3",))
 
 
 def test_an_answer_names_a_fact_by_any_of_its_statements_and_may_come_before_it_in_the_order() -> None:
