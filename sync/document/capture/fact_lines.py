@@ -1,7 +1,8 @@
 """The lines under 用户偏好 that show what is known about the user, and what a manual edit of them says. Pure.
 
 A line shows one active fact; its entry id derives from the fact's id. Who deletes the line retracts the fact, who
-changes it edits the fact. Lines that were changed by hand are never changed or removed by the program.
+changes it edits the fact, and who writes it again confirms it. Lines that were changed by hand are never changed or
+removed by the program.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -104,7 +105,10 @@ class FactLines:
             yield EntryEdited(entry.entry_id, entry.text, fact_line(fact.statement), entry.section)
 
     def answers(self, operations: Iterable[Operation], redactor: Redactor) -> list[EventDraft]:
-        """The answers about facts that a manual edit gives. A line without an active fact gives none."""
+        """The answers about facts that a manual edit gives.
+
+        A line without an active fact gives none, except that the line of a retracted fact, written again, confirms it.
+        """
         by_entry = self._facts_by_entry
         by_words = {core_words(fact_line(fact.statement)): fact for fact in self.facts.active}
         operations = list(operations)
@@ -112,6 +116,7 @@ class FactLines:
         drafts: list[EventDraft] = []
         for operation in operations:
             if isinstance(operation, EntryAdded):
+                drafts += self._confirmations(operation, redactor)
                 continue
             before = operation.text if isinstance(operation, EntryRemoved) else operation.base_text
             fact = by_entry.get(operation.entry_id)
@@ -127,6 +132,14 @@ class FactLines:
                 with suppress(InvalidInput):  # the line stays; the fact keeps its text
                     drafts.append(answers.edit_draft(self.facts, fact.fact_id, _bounded(text), redactor))
         return drafts
+
+    def _confirmations(self, added: EntryAdded, redactor: Redactor) -> Iterator[EventDraft]:
+        """The confirmation of the retracted fact whose line was restored, or written again."""
+        words = core_words(self.redact(added.text))
+        same = [fact for fact in self.facts.facts if core_words(fact_line(fact.statement)) == words]
+        is_retracted = bool(same) and all(fact.status is FactStatus.RETRACTED for fact in same)
+        if is_retracted and added.section[:1] == (PREFERENCES,):
+            yield answers.confirmation_draft(self.facts, same[-1].fact_id, redactor)
 
     def _is_shown(self, fact: Fact) -> bool:
         is_over = fact.valid_until is not None and fact.valid_until[:10] < self.today.isoformat()

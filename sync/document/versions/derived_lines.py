@@ -60,11 +60,8 @@ class DerivedLines:
         return [self._draft(operation, derived) for operation in changes]
 
     def answers(self, connection: Transaction, operations: Sequence[Operation]) -> list[EventDraft]:
-        """What a manual edit says about facts: a removed line retracts its fact, a changed one edits it."""
-        concerns = any(
-            operation.section[:1] == (PREFERENCES,) and not isinstance(operation, EntryAdded)
-            for operation in operations
-        )
+        """What a manual edit says about facts: see `FactLines.answers`."""
+        concerns = any(operation.section[:1] == (PREFERENCES,) for operation in operations)
         if not concerns or not self._has_facts(connection):
             return []
         return self._lines(connection).answers(operations, self._redactor)

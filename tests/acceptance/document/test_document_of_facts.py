@@ -75,6 +75,30 @@ def test_a_line_deleted_by_hand_retracts_its_fact_and_an_edited_one_edits_it(hom
     assert "- 我住在温州\n" in shown
 
 
+def test_a_line_that_is_written_again_or_restored_confirms_its_fact(home: Home, sidecar: Sidecar) -> None:
+    def newest_version() -> str:
+        wait_until_reconciled(sidecar)
+        return str(sidecar.call("memory/history")["versions"][0]["sha256"])
+
+    sidecar.update("接口前缀是什么", "是 /api/v2")
+    wait_for_lines(home, "接口前缀是什么")
+    before = newest_version()
+    sidecar.update("我对花生过敏", "记住了")
+    wait_for_lines(home, "- 我对花生过敏")
+    with_line = newest_version()
+    shown = home.file.read_text("utf-8")
+    edit(home, "- 我对花生过敏\n", "")
+    wait_until_reconciled(sidecar)
+    assert status_of(sidecar, "我对花生过敏") == "retracted"
+    home.file.write_text(shown, "utf-8")  # as the editor's undo does
+    wait_until_reconciled(sidecar)
+    assert status_of(sidecar, "我对花生过敏") == "active"
+    for sha256, status in ((before, "retracted"), (with_line, "active")):
+        sidecar.call("memory/restore", sha256=sha256)
+        assert status_of(sidecar, "我对花生过敏") == status
+    assert lines_of(sidecar.load()["document"], "个人情况") == ["- 我对花生过敏"]
+
+
 def test_a_document_from_before_keeps_its_lines_and_gets_the_subsection(home: Home) -> None:
     home.file.write_text(
         "# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 早上先看日志\n\n### 技术偏好\n- 用 Mac\n\n"
