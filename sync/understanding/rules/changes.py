@@ -11,7 +11,7 @@ _REPLACES: Final = re.compile(
     r"|进|家)|跳槽"
     r"|接到.{1,6}(?:住|来|家)|(?:^|我|家|们)(?:们|家)?(?:现在|如今|目前|以后)|现在(?:都|是|住|用|在|租|只|已经"
     r"|改|我)|已经是|升(?:到|为|成|任|了)|提(?:到|高到|前到)|推迟|延[到期后]|增[加至到]"
-    r"|太[少多长短].{0,3}[，,]?"
+    r"|(?<![写加用要放])太[少多长短].{0,3}[，,]?"
     r"|\b(?:moved?(?: over)? (?:to|into|in with)|have moved|has moved|switched (?:to|over)|changed (?:to"
     r"|it to)|replace[ds]?|now (?:use|live|work|on|in)|instead(?: of)?|migrated|upgraded|promoted|transferred"
     r"|(?:these days|nowadays|from now on)|too (?:little|much|long|short|few|many)|no longer .{1,30}\bbut"

@@ -174,7 +174,7 @@ def section_of(text: str, kind: FactKind, slot: str | None) -> FactSection:
     if kind is FactKind.PREFERENCE and area != "taste" and is_about_replies(text):
         return FactSection.COMMUNICATION_STYLE
     if is_technical(text):
-        return FactSection.TECHNICAL_PREFERENCES
+        return FactSection.WORK_HABITS if kind is FactKind.HABIT else FactSection.TECHNICAL_PREFERENCES
     if _WORK.search(text) or area in ("work", "doc"):
         return FactSection.WORK_HABITS
     return FactSection.PERSONAL

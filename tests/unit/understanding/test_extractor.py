@@ -137,3 +137,14 @@ def test_a_statement_is_a_piece_of_the_message_with_its_quotation_and_no_longer_
 def test_allergies_and_animals_exclude_each_other_by_no_slot() -> None:
     slots = [one.slot for one in extract_statements("我对花生过敏，对虾也过敏。我养了一只猫。我还养了一条狗。")]
     assert len({slot for slot in slots if slot is not None}) == len([slot for slot in slots if slot is not None])
+
+
+def test_a_wish_about_too_many_comments_replaces_nothing() -> None:
+    (stated,) = extract_statements("我喜欢简洁的代码，不要写太多注释")
+    assert stated.change is None
+    assert stated.section is FactSection.TECHNICAL_PREFERENCES
+
+
+def test_a_habit_with_a_technical_word_is_a_work_habit() -> None:
+    (stated,) = extract_statements("我每天早上检查日志")
+    assert (stated.kind, stated.section) == (FactKind.HABIT, FactSection.WORK_HABITS)
