@@ -22,7 +22,7 @@ from sync.understanding.fact_events import (
     recorded_statement,
 )
 from sync.understanding.likeness import statement_key
-from sync.understanding.model import Fact, FactStatus
+from sync.understanding.model import Fact, FactOrigin, FactStatus
 from sync.understanding.reconcile import FactAnswer, RecordedStatement, reconcile
 
 READ_TYPES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
@@ -156,16 +156,21 @@ def _advance(connection: Transaction, state: _State) -> _State:
     last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
     unproven = frozenset(wanted - exchanges.keys())
     is_same = not news and unproven == state.unproven
-    facts = state.facts if is_same else _facts_of(events.values(), exchanges)
+    facts = state.facts if is_same else _facts_of(events.values(), exchanges, state.facts.statements)
     return _State(state.order_version, last, events, exchanges, unproven, state.retracted | named, facts)
 
 
-def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str]) -> Facts:
+def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str], known: Mapping[str, RecordedStatement]) -> Facts:
+    """The facts of these events. `known`: statements read before; the exchange of one may have arrived since."""
     statements: dict[str, RecordedStatement] = {}
     others: list[Event] = []
     for event in events:
         if event.type != MEMORY_FACT:
             others.append(event)
+            continue
+        former = known.get(event.event_id)
+        if former is not None and former.origin is not FactOrigin.OTHER_DEVICE:
+            statements[event.event_id] = former
             continue
         has_exchange = exchanges.get(evidence_of(event)) == event.device_id
         if (statement := recorded_statement(event, has_exchange=has_exchange)) is not None:

@@ -16,6 +16,7 @@ from sync.understanding.model import TENTATIVE, Fact, FactOrigin, FactStatus, St
 _TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
 _USER: Final = "user"  # the subject of facts about the user
 _LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
+_MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
 
@@ -144,12 +145,17 @@ class _ActiveFacts:
     def sharing(
         self, subject: str, text: str, *, slotless: tuple[bool, ...] = (True, False), negative: tuple[bool, ...]
     ) -> dict[str, float]:
-        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have."""
+        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have.
+
+        A word that more than `_MAX_COMMON` of these facts have tells none of them apart, and is not looked up.
+        """
         content, counts = content_of(text), Counter[str]()
         for word in content:
             for is_slotless in slotless:
                 for is_negative in negative:
-                    counts.update(self._by_word.get((subject, word, is_slotless, is_negative), ()))
+                    having = self._by_word.get((subject, word, is_slotless, is_negative), ())
+                    if len(having) <= _MAX_COMMON:
+                        counts.update(having)
         return {name: count / min(len(content), len(self._contents[name])) for name, count in counts.items()}
 
 
