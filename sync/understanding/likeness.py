@@ -44,6 +44,13 @@ _KINDS: Final = tuple(
         ("烟", "烟(?!花|台|雨|火)|smok"),
     )
 )
+# Whose fact a statement is, if not the user's own.
+_RELATIVE: Final = re.compile(
+    r"(?i)^(?:[^，,我]{0,4}我)(?:的|家)?[表堂岳大小]?(?P<zh>外公|外婆|姥|爷|奶|爸|妈|父|母|老婆|老公|妻"
+    r"|丈夫|媳妇|先生|太太|对象|女友|男友|女朋友|男朋友|儿|女|孩|哥|弟|姐|妹|叔|舅|姑|姨|侄|同事|同学|朋友|室友|领导|老板)"
+    r"|^\W*(?:\w+ )?(?:my|our) (?:[a-z-]+ )?(?P<en>wife|husband|partner|girlfriend|boyfriend|son|daughter|kid|child"
+    r"|mum|mom|mother|dad|father|parent|brother|sister|grand\w+|uncle|aunt|cousin|friend|colleague|boss|roommate)"
+)
 _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
 
 
@@ -72,8 +79,16 @@ def content_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_about_same_person(older: Statement, newer: Statement) -> bool:
+    """Whether a newer statement is about the user, or about a relative whom the older one names."""
+    match = _RELATIVE.search(newer.text)
+    return match is None or (match["zh"] or match["en"]).casefold() in older.text.casefold()
+
+
 def is_contained(older: Statement, newer: Statement) -> bool:
     """Whether a newer statement says all that an older one says, and the topics do not differ."""
+    if not is_about_same_person(older, newer):
+        return False
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
     content = content_of(older.text)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from sync.understanding.likeness import content_of, is_contained, is_same_statement, statement_key
+from sync.understanding.likeness import content_of, is_about_same_person, is_contained, is_same_statement, statement_key
 from sync.understanding.model import TENTATIVE, Fact, FactOrigin, FactStatus, Statement
 
 _TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
@@ -284,7 +284,11 @@ class _FactBook:
             for text, weight in ((new.text, 1.0), (new.former or "", 2.0)):
                 for name, share in self._active.sharing(owner, text, negative=(True, False)).items():
                     scores[name] = scores.get(name, 0.0) + weight * share
-        scores = {name: score for name, score in scores.items() if score >= _LEAST_SHARE}
+        scores = {
+            name: score
+            for name, score in scores.items()
+            if score >= _LEAST_SHARE and is_about_same_person(self._drafts[name].statement, new)
+        }
         return max(scores, key=lambda name: (scores[name], self._ordinals[name]), default=None)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:

@@ -79,6 +79,22 @@ def test_a_change_leaves_what_it_is_not_about(older: tuple[str, ...], ends: tupl
     assert {words for words, status in found.items() if status == "superseded"} == {replaced} - {None}
 
 
+@pytest.mark.parametrize(
+    ("own", "of_another", "change"),
+    [
+        ("我不吃香菜", "我老婆不吃香菜和葱", None),
+        ("我喜欢喝绿茶", "我女儿现在喜欢喝绿茶", Change.REPLACES),
+        ("I have a dog", "My sister has a dog called Rex", None),
+    ],
+)
+def test_a_statement_about_a_relative_ends_no_fact_of_the_user(
+    own: str, of_another: str, change: Change | None
+) -> None:
+    assert statuses(said(1, own), said(2, of_another, change=change)) == {own: "active", of_another: "active"}
+    of_relative = said(1, of_another), said(2, f"{of_another}, 2026", change=change)
+    assert [fact.status.value for fact in facts_of(*of_relative)] == ["superseded", "active"]
+
+
 def test_a_change_ends_a_taste_of_one_character() -> None:
     assert statuses(said(1, "我喜欢茶"), said(2, "我不再喜欢茶了", change=Change.ENDS, is_negative=True)) == {
         "我喜欢茶": "superseded",
