@@ -25,6 +25,13 @@ zero one two three four five six seven eight nine ten
 """.split()
     )
 } | {"a": 1, "an": 1, "few": 3, "couple of": 2}
+_DIGITS: Final = "一二三四五六七八九十"
+_CHINESE_MONTH: Final = r"\d{1,2}|十[一二]?|[一二三四五六七八九]"
+_CHINESE_DAY: Final = rf"\d{{1,2}}|[{_DIGITS}]{{1,3}}"
+_SEASONS: Final = {  # and their first months
+    "春天": 3, "spring": 3, "夏天": 6, "summer": 6, "秋天": 9, "autumn": 9, "fall": 9, "冬天": 12, "winter": 12,
+}  # fmt: skip
+_YEARS_BACK: Final = {"今年": 0, "this": 0, "去年": 1, "last": 1, "前年": 2}
 _COUNT: Final = r"\d{1,3}|" + "|".join(sorted(_ENGLISH_NUMBERS, key=len, reverse=True))
 
 
@@ -132,7 +139,7 @@ def _last_weekday(match: re.Match[str], today: date) -> Days:
 
 
 def _calendar_day(match: re.Match[str], today: date) -> Days:
-    day = date(int(match["y"] or today.year), int(match["m"]), int(match["d"]))
+    day = date(int(match["y"] or today.year), _parse_number(match["m"]), _parse_number(match["d"]))
     if match["y"] is None and day > today:
         day = day.replace(year=day.year - 1)
     return day, day
@@ -141,6 +148,41 @@ def _calendar_day(match: re.Match[str], today: date) -> Days:
 def _calendar_month(match: re.Match[str], today: date) -> Days:
     del today
     return _whole_month(int(match["y"]), int(match["m"]))
+
+
+def _latest_calendar_month(match: re.Match[str], today: date) -> Days:
+    return _latest_month(_parse_number(match["m"]), today)
+
+
+def _latest_month(month: int, today: date) -> Days:
+    """The latest such month that has begun."""
+    return _whole_month(today.year - (month > today.month), month)
+
+
+def _english_month(match: re.Match[str], today: date) -> Days:
+    """`last March`, `in March`: the latest one that is over, or has begun."""
+    month = next(at for at, name in enumerate(_MONTHS) if at and name.startswith(match["m"].lower()))
+    first, last = _latest_month(month, today)
+    if match[1].lower() == "last" and last >= today:
+        return _whole_month(first.year - 1, month)
+    return first, last
+
+
+def _season(match: re.Match[str], today: date) -> Days:
+    """The latest such season that has begun: 去年夏天 is that of last year. Winter is named after its first month."""
+    month = _SEASONS[match["s"].lower()]
+    year = today.year - (month > today.month)
+    if match["y"]:
+        year = today.year - _YEARS_BACK[match["y"].lower()]
+    after = date(year + (month == 12), (month + 2) % 12 + 1, 1)
+    return date(year, month, 1), after - timedelta(1)
+
+
+def _days_before(first: int, last: int) -> _SpanReader:
+    def read(_: re.Match[str], today: date) -> Days:
+        return today - timedelta(first), today - timedelta(last)
+
+    return read
 
 
 def _english_day(match: re.Match[str], today: date) -> Days:
@@ -154,7 +196,7 @@ def _english_day(match: re.Match[str], today: date) -> Days:
     return day, day
 
 
-_CALENDAR_DATES: Final = (_calendar_day, _calendar_month, _english_day)
+_CALENDAR_DATES: Final = (_calendar_day, _calendar_month, _latest_calendar_month, _english_day, _english_month, _season)
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
@@ -181,8 +223,13 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], _SpanReader], ...]] = (
     (_pattern(r"(上{0,2})(?:个)?(?:周|星期|礼拜)([一二三四五六日天])"), _chinese_weekday),
     (_pattern(rf"\blast ({'|'.join(_WEEKDAYS)})\b"), _last_weekday),
     (_pattern(r"(?<!\d)(?P<y>\d{4})[-/.年](?P<m>\d{1,2})[-/.月](?P<d>\d{1,2})[日号]?(?!\d)"), _calendar_day),
-    (_pattern(r"(?<!\d)(?:(?P<y>\d{4})年)?(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]"), _calendar_day),
+    (_pattern(rf"(?<!\d)(?:(?P<y>\d{{4}})年)?(?P<m>{_CHINESE_MONTH})月(?P<d>{_CHINESE_DAY})[日号]"), _calendar_day),
     (_pattern(r"(?<!\d)(?P<y>\d{4})年(?P<m>\d{1,2})月(?!\d)"), _calendar_month),
+    (_pattern(rf"(?<![\d第每])(?P<m>{_CHINESE_MONTH})月份"), _latest_calendar_month),
+    (_pattern(r"前几天|前些天|前两天|\bthe other day\b"), _days_before(7, 1)),
+    (_pattern(r"(?P<y>去年|前年|今年)?(?P<s>春天|夏天|秋天|冬天)"), _season),
+    (_pattern(r"\b(?P<y>last|this) (?P<s>spring|summer|autumn|fall|winter)\b"), _season),
+    (_pattern(rf"\b(last|in|this) (?P<m>{_MONTH})\b(?!\.?,? +\d)"), _english_month),
     (
         _pattern(rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y>\d{{4}}))?\b(?!:)"),
         _english_day,

@@ -318,6 +318,28 @@ async def test_recent_items_that_hold_hardly_a_word_of_it_do_not_hide_the_old_on
         assert (told.includes_old, told.hits[0].item.event_id) == (True, old)
 
 
+async def test_a_question_of_nothing_but_a_day_returns_that_day_or_nothing(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path) as harness:
+        await harness.record_texts("买了新的键盘", "订了去黄山的票", ts="2025-12-31T04:00:00.000Z")
+        await harness.record_texts("干了很多别的事", ts="2025-12-01T04:00:00.000Z")
+        assert set(await harness.texts_found("12月31日干了什么")) == {"买了新的键盘", "订了去黄山的票"}
+        assert await harness.texts_found("12月30日干了什么") == []
+
+
+async def test_a_quoted_phrase_that_nothing_holds_is_no_condition(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path) as harness:
+        await harness.record_texts("Melanie read Nothing is Impossible in May")
+        assert await harness.texts_found('When did Melanie read "nothing was impossible"') != []
+
+
+async def test_the_present_answer_comes_before_the_one_that_it_replaced(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path) as harness:
+        await harness.record_texts("我的办公室在国贸三期", ts="2025-01-01T04:00:00.000Z")
+        await harness.record_texts("我的办公室现在搬到望京园区了", ts="2025-12-01T04:00:00.000Z")
+        found = await harness.texts_found("我的办公室在哪里")
+        assert found == ["我的办公室现在搬到望京园区了", "我的办公室在国贸三期"]
+
+
 async def test_importance_and_marks_move_a_hit_and_sensitive_ones_are_not_kept(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:
         await harness.record_event("memory_fact", content="部署脚本一号", tags=["outdated"])

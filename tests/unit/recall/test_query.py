@@ -39,3 +39,18 @@ def test_a_message_that_only_points_is_answered_from_the_turns_before(text: str)
 @pytest.mark.parametrize("text", ["重试", "继续教育怎么报名", "改密码", "how do I bake bread"])
 def test_a_message_with_a_word_of_its_own_does_not_point(text: str) -> None:
     assert not is_context_dependent(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["昨天干了什么", "三天前", "what did I do yesterday", "10月20日我们聊了什么", "前几天说了些什么", "夏天去了哪里"],
+)
+def test_a_question_of_nothing_but_a_day_is_about_that_day(text: str) -> None:
+    assert parse_query(text, (), CLOCK).is_about_day
+
+
+@pytest.mark.parametrize(
+    "text", ["昨天的火锅", "今天天气怎么样", "what did Melanie do yesterday", "干了什么", '昨天说"火锅"']
+)
+def test_a_question_with_a_subject_or_without_a_day_is_not(text: str) -> None:
+    assert not parse_query(text, (), CLOCK).is_about_day

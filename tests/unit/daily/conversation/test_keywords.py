@@ -12,6 +12,7 @@ class TestSummary:
         assert similarity("今天去吃火锅", "refactor") == 0.0
 
     def test_chinese_keywords_are_whole_words(self) -> None:
+        pytest.importorskip("rjieba")
         text = "支付模块的单元测试失败了，登录跳转也有问题。原因主要是缓存，考虑改前缀统一。中午去那家火锅店。"
         found = keywords([text], 20)
         assert {"支付", "模块", "单元测试", "登录", "跳转", "前缀", "缓存", "火锅店"} <= set(found)

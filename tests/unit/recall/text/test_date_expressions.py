@@ -43,6 +43,14 @@ CLOCK = FixedClock(datetime(2026, 2, 4, 9, 0, tzinfo=CHINA))
         ("two weeks ago", date(2026, 1, 19), date(2026, 1, 25)),
         ("on 7 May 2023", date(2023, 5, 7), date(2023, 5, 7)),
         ("in May 2023", date(2023, 5, 1), date(2023, 5, 31)),
+        ("十月二十号去了哪里", date(2025, 10, 20), date(2025, 10, 20)),
+        ("七月份的旅行", date(2025, 7, 1), date(2025, 7, 31)),
+        ("前几天说的", date(2026, 1, 28), date(2026, 2, 3)),
+        ("夏天去了海边", date(2025, 6, 1), date(2025, 8, 31)),
+        ("去年冬天", date(2025, 12, 1), date(2026, 2, 28)),
+        ("last March", date(2025, 3, 1), date(2025, 3, 31)),
+        ("in January", date(2026, 1, 1), date(2026, 1, 31)),
+        ("last summer", date(2025, 6, 1), date(2025, 8, 31)),
     ],
 )
 def test_days_in_words_are_spans(text: str, first: date, last: date) -> None:
