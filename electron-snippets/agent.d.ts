@@ -11,6 +11,8 @@ export interface Limits {
 }
 
 type LoadParams = Methods['memory/load']['params'];
+type PromptParams = Methods['memory/systemPrompt']['params'];
+type ContextOptions = Omit<Methods['recall/context']['params'], 'query'>;
 export type UpdateOptions = Omit<Methods['memory/update']['params'], 'userMessage' | 'aiResponse'>;
 
 /** `recorded`: the exchange is durable. `queued`: it waits in this process. Neither: it was refused, and `reason` says why. */
@@ -26,7 +28,9 @@ export interface Memory {
   load(options?: LoadParams): Promise<LoadJson>;
   loadAIMemory(options?: LoadParams): Promise<string>;
   updateAIMemory(userMessage: string, aiResponse: string, options?: UpdateOptions): Promise<UpdateAnswer>;
-  buildSystemPrompt(base: string, options?: LoadParams): Promise<string>;
+  buildSystemPrompt(base: string, options?: PromptParams): Promise<string>;
+  /** A block to put before this message; '' if nothing is relevant to it. */
+  contextFor(message: string, options?: ContextOptions): Promise<string>;
   flush(): Promise<void>;
   readonly queued: number;
 }

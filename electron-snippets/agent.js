@@ -39,6 +39,7 @@ function createMemory({ supervisor, client, limits = {}, log = () => {}, locale 
     loadAIMemory: async (options) => (await memory.load(options)).content,
     updateAIMemory: (userMessage, aiResponse, options) => memory.update(userMessage, aiResponse, options),
     buildSystemPrompt: (base, options) => memory.buildSystemPrompt(base, options),
+    contextFor: (message, options) => memory.contextFor(message, options),
     flush: () => memory.flush(),
     get queued() {
       return memory.queued;
@@ -70,6 +71,16 @@ class Memory {
   async buildSystemPrompt(base, options = {}) {
     const answer = await this._read('memory/systemPrompt', options);
     return [base, answer?.prompt ?? this._texts.promptWithoutMemory].filter(Boolean).join('\n\n');
+  }
+
+  /**
+   * What the memory holds about this message, as a block to put before it; '' if nothing, or without a sidecar.
+   * @param {{ sessionId?: string, project?: string, turns?: string[], maxChars?: number }} [options]
+   */
+  async contextFor(message, options = {}) {
+    const query = String(message);
+    if (!query) return '';
+    return (await this._read('recall/context', { ...options, query }))?.context ?? '';
   }
 
   /**

@@ -57,6 +57,18 @@ test('a plain client will do', async (t) => {
   assert.match(await memory.loadAIMemory(), /- 用户问：问/);
 });
 
+test('a message is given what belongs to it, once a session', async (t) => {
+  const client = new SidecarClient({ command: COMMAND, env: makeHome().env });
+  t.after(() => client.close());
+  await client.start();
+  const memory = createMemory({ client, limits: { loadMs: 30_000, updateMs: 30_000 }, log: (line) => t.diagnostic(line) });
+  await memory.updateAIMemory('部署脚本放在 scripts/deploy.sh', '好的', { sessionId: 's1' });
+  assert.match(await memory.contextFor('部署脚本在哪里', { sessionId: 's2' }), /scripts\/deploy\.sh/);
+  assert.equal(await memory.contextFor('部署脚本在哪里', { sessionId: 's2' }), '', 'once a session');
+  assert.equal(await memory.contextFor('谢谢'), '');
+  assert.equal(await memory.contextFor(''), '');
+});
+
 test('the template is what the sidecar begins with', async (t) => {
   const { supervisor } = supervised(t);
   await within(supervisor.start(), 'start');

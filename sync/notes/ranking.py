@@ -10,6 +10,8 @@ from typing import Final
 
 from sync.notes.model import ARCHIVE, LOCAL, NoteFile
 from sync.recall.ranking.bm25 import term_weights
+from sync.recall.relevance.calibration import GENERIC_TERMS
+from sync.recall.relevance.message_signals import read_signals
 from sync.recall.text.tokenizer import content_terms, index_terms
 
 SEMANTIC_WEIGHT: Final = 0.7
@@ -22,13 +24,7 @@ COVERED: Final = 0.5  # of a decision point's weight, which a note's scene and d
 HEADLINE_FACTOR: Final = 1.5  # of terms in Title and When to load
 LOCAL_FACTOR: Final = 0.8
 
-# Words of requests in general: they are in every message and say nothing of its subject.
-_GENERIC: Final = frozenset(
-    "帮我 写 写一 一个 添加 继续 工作 处理 问题 怎么 看看 help write add continue work handle".split()
-)
-_SOCIAL: Final = frozenset(
-    "你好 您好 谢谢 感谢 好的 辛苦 再见 早上好 晚安 hello hi thanks thank you ok okay bye great".split()
-)
+_GENERIC: Final = GENERIC_TERMS | {"写", "一个", "怎么"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,7 @@ def query_terms(text: str) -> dict[str, float]:
 
 def is_searchable(text: str) -> bool:
     """Whether a message has a subject: not a greeting, and not empty."""
-    plain = "".join(character if character.isalnum() else " " for character in text.casefold()).split()
-    return bool(plain) and not all(word in _SOCIAL for word in plain) and bool(query_terms(text))
+    return bool(text.strip()) and not read_signals(text).is_small_talk and bool(query_terms(text))
 
 
 def rank(text: str, files: Iterable[NoteFile], meaning: Mapping[str, float] | None = None) -> list[RankedNote]:
