@@ -9,13 +9,13 @@ _REPLACES: Final = re.compile(
     r"(?i)改(?:用|成|为|回|走|喝|吃|在|到|开|坐|写|叫|订|做|由)|换(?:成|到|了|回|用|掉|去|来)|替换|取代|代替"
     r"|切换?[到回成]|迁[到移去]|升级[到成]|转(?:到|去|岗|学|行|成|正|专业)|调(?:到|去|回|岗)|搬(?:到|去|来|回"
     r"|进|家)|跳槽"
-    r"|接到.{1,6}(?:住|来|家)|(?:^|我|家|们)(?:们|家)?(?:现在|如今|目前|以后)|现在(?:都|是|住|用|在|租|只|已经"
-    r"|改|我)|已经是|升(?:到|为|成|任|了)|提(?:到|高到|前到)|推迟|延[到期后]|增[加至到]"
+    r"|接到.{1,6}(?:住|来|家)|(?:^|我|家|们)(?:们|家)?(?:现在|如今|目前)|现在(?:都|是|住|用|在|租|只|已经|改"
+    r"|我)|已经是|升(?:到|为|成|任|了)|提(?:到|高到|前到)|推迟|延[到期后]|增[加至到]"
     r"|(?<![写加用要放])太[少多长短].{0,3}[，,]?"
     r"|\b(?:moved?(?: over)? (?:to|into|in with)|have moved|has moved|switched (?:to|over)|changed (?:to"
     r"|it to)|replace[ds]?|now (?:use|live|work|on|in)|instead(?: of)?|migrated|upgraded|promoted|transferred"
-    r"|(?:these days|nowadays|from now on)|too (?:little|much|long|short|few|many)|no longer .{1,30}\bbut"
-    r"|gone back to|back to)\b|\bnow\b"
+    r"|(?:these days|nowadays)|too (?:little|much|long|short|few|many)|no longer .{1,30}\bbut|gone back to"
+    r"|back to)\b|(?<!from )\bnow\b(?! on)"
 )
 _CORRECTS: Final = re.compile(
     r"(?i)纠正|更正|订正|记错|说错|打错|搞错|弄错|写错|算错|看错|讲错|口误|说岔|漏[数说写]|换算错|不对[，,]"

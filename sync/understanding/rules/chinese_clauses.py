@@ -12,7 +12,7 @@ from sync.understanding.rules.chinese_thing_rules import FIX_RULES, THING_RULES
 from sync.understanding.rules.chinese_wishes import is_negative
 from sync.understanding.rules.chinese_words import ADVERB, BODY, CONDITION, FAMILY, ME, OTHER_PEOPLE, PLACES
 from sync.understanding.rules.reading import ClauseRule, Reading
-from sync.understanding.rules.topics import is_technical, tool_role
+from sync.understanding.rules.topics import EXCLUSIVE_ROLES, is_technical, tool_role
 
 _PERSON_RULES: Final = (*IDENTITY_RULES, *THING_RULES)
 _PROJECT_SUBJECT: Final = re.compile(
@@ -208,6 +208,8 @@ def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
     groups = match.groupdict()
     thing = _object(groups.get("o") or groups.get("p") or "")
     match rule.topic:
+        case "taste" if not is_negative(clause) and tool_role(clause) in EXCLUSIVE_ROLES:
+            return tool_role(clause)
         case "diet.allergy" | "taste" | "choice" | "diet.restriction":
             return (
                 f"{rule.topic.replace('choice', 'taste')}.{thing}"
@@ -222,13 +224,12 @@ def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
             return _topic_slot(clause)
         case "device":
             return device_slot(clause)
-        case "pet":
-            return None
         case "health.condition":
             found = re.search(f"{CONDITION}|{BODY}", clause)
             return f"health.{found[0]}" if found else None
         case (
-            "fix"
+            "pet"
+            | "fix"
             | "decision"
             | "identity"
             | "possession"
@@ -261,7 +262,7 @@ def _object(text: str) -> str:
         "",
         text.strip().casefold(),
     )
-    return bare[:12]
+    return bare.strip()[:12]
 
 
 def _tool_slot(clause: str) -> str | None:

@@ -11,7 +11,7 @@ from sync.understanding.rules import english_grammar as grammar
 from sync.understanding.rules.changes import find_change, is_correction
 from sync.understanding.rules.english_rules import RULES
 from sync.understanding.rules.reading import ClauseRule, Reading
-from sync.understanding.rules.topics import is_about_replies, reply_topic, section_of, tool_role
+from sync.understanding.rules.topics import EXCLUSIVE_ROLES, is_about_replies, reply_topic, section_of, tool_role
 from sync.understanding.rules.typed_text import MAX_CLAUSE_LENGTH, Sentence
 
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
@@ -216,6 +216,8 @@ def _slot(rule: ClauseRule, match: re.Match[str], text: str) -> str | None:
     thing = next((groups[name] for name in ("o", "p", "q") if groups.get(name)), "").strip().casefold()
     thing = re.sub(r"^(?:any|to|the|a|an|my|eating|drinking) ", "", thing)[:16].strip()
     match rule.topic:
+        case "taste" if not _NEGATION.search(text) and tool_role(text) in EXCLUSIVE_ROLES:
+            return tool_role(text)
         case "diet.allergy" | "diet.restriction" | "taste":
             return f"{rule.topic}.{thing}" if thing else rule.topic if rule.topic != "taste" else None
         case "tool":

@@ -55,10 +55,10 @@ ONCE: Final = re.compile(
     r"(?i)\bthis (?:time|one|once|slide|email|paragraph|section|file|function|draft|answer|reply|message|list"
     r"|task|image|photo|sentence|chapter|morning|evening|afternoon|week|weekend)\b|\btoday\b|\btonight\b"
     r"|\bright now\b|\bfor now\b|\bat the moment\b|\btomorrow\b|\bjust (?:this|here|once|for)\b|\bonly (?:here"
-    r"|this|for this)\b|\bfor this\b|\bof this\b|\bgo straight to\b|\bin this\b|\bat \d+ percent|\bhere only\b"
-    r"|\bthat (?:one|part|line|bit|paragraph|slide)\b|\bcurrently (?:on|at|in)\b|\bfirst,? (?:show|give"
-    r"|list)\b|\bhold on\b|\bthe (?:first|second|third|last|next) (?:one|part|line|paragraph|slide|point|row"
-    r"|column)\b"
+    r"|this|for this)\b|\bfor this\b|\bof this\b|\bgo straight to\b|\bin this\b(?! (?:repo|project|codebase"
+    r"|team|company|house)\b)|\bat \d+ percent|\bhere only\b|\bthat (?:one|part|line|bit|paragraph|slide)\b"
+    r"|\bcurrently (?:on|at|in)\b|\bfirst,? (?:show|give|list)\b|\bhold on\b|\bthe (?:first|second|third|last"
+    r"|next) (?:one|part|line|paragraph|slide|point|row|column)\b"
 )
 PASSING: Final = re.compile(
     r"(?i)\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
@@ -99,7 +99,7 @@ STANDING: Final = re.compile(
     r"|by default|every time|whenever|when i (?:write|ask|say|paste|send)|all (?:future )?(?:answers|replies"
     r"|responses)|each (?:reply|answer|response|time)|every (?:reply|answer|response|message|email|summary"
     r"|function|commit)|as a rule|in general|generally|unless i (?:ask|say)|alwyas|allways|any ?more|ever"
-    r"|again|no matter|henceforth)\b"
+    r"|again|no matter|henceforth|in this (?:repo|project|codebase))\b"
 )
 DIRECTIVE: Final = re.compile(
     r"(?i)^(?:(?:and|so|but|also|please|pls|plz|kindly|just|then|hence|therefore|oh|ok|in code"

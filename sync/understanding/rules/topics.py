@@ -53,6 +53,9 @@ _TOOLS: Final[tuple[tuple[str, str], ...]] = (
 )
 _ROLES: Final = tuple((role, re.compile(rf"(?i)(?<![a-z0-9])(?:{names})(?![a-z])")) for role, names in _TOOLS)
 
+EXCLUSIVE_ROLES: Final = frozenset(
+    {"editor", "browser", "shell", "os", "package_manager", "theme", "notes"}
+)  # one is preferred
 _REPLY_TOPICS: Final = tuple(
     (slot, re.compile(rf"(?i){pattern}"))
     for slot, pattern in (

@@ -17,7 +17,7 @@ STATEMENTS: Final = Path(__file__).parent / "statements"
 
 
 @pytest.mark.parametrize(
-    ("language", "recall", "precision", "quiet"), [("zh", 0.95, 0.92, 0.98), ("en", 0.9, 0.94, 0.97)]
+    ("language", "recall", "precision", "quiet"), [("zh", 0.92, 0.94, 0.98), ("en", 0.9, 0.94, 0.97)]
 )
 def test_most_statements_are_read_and_traps_are_left_alone(
     language: str, recall: float, precision: float, quiet: float
@@ -93,6 +93,8 @@ def test_pasted_and_quoted_text_states_nothing(pasted: str) -> None:
         ("我住在宁波。", FactKind.IDENTITY, FactSection.PERSONAL, "location"),
         ("以后都用中文回答我。", FactKind.PREFERENCE, FactSection.COMMUNICATION_STYLE, "reply.language"),
         ("我平时用 Vim 写代码。", FactKind.PREFERENCE, FactSection.TECHNICAL_PREFERENCES, "editor"),
+        ("我更喜欢深色主题。", FactKind.PREFERENCE, FactSection.TECHNICAL_PREFERENCES, "theme"),
+        ("我喜欢科幻片。", FactKind.PREFERENCE, FactSection.PERSONAL, "taste.科幻片"),
         ("I live in Leeds.", FactKind.IDENTITY, FactSection.PERSONAL, "location"),
         ("I'm allergic to sesame.", FactKind.CONSTRAINT, FactSection.PERSONAL, "diet.allergy.sesame"),
         ("From now on, answer in English.", FactKind.PREFERENCE, FactSection.COMMUNICATION_STYLE, "reply.language"),
