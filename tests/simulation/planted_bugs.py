@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 import sync.accounts.switching
 import sync.archive.archive_file
@@ -27,6 +27,7 @@ import sync.document.shared.entry_ops
 import sync.document.shared.entry_reducer
 import sync.document.surfaces.memory_file
 import sync.document.versions.surface_edits
+import sync.lan.store
 import sync.log.store
 import sync.recall.index.indexer
 import sync.retention.service
@@ -51,6 +52,9 @@ from sync.document.shared.entry_reducer import EntryState
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.errors import StorageError
+from sync.lan.protocol.frames import Have
+from sync.lan.protocol.have_want import Action, PeerConversation
+from sync.lan.transport.trust import RefusalCause, TrustList
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.event_types import LESSON_EDITED
@@ -63,7 +67,7 @@ from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
 from tests.simulation.host.simulated_host import CURRENT
-from tests.simulation.workload.plan import ASKING, ERASED, PAUSING, TEACHING, TOGETHER, SimulationPlan, make_plan
+from tests.simulation.workload.plan import ASKING, ERASED, LAN, PAUSING, TEACHING, TOGETHER, SimulationPlan, make_plan
 from tests.support import event
 
 Patch = tuple[Any, str, Any]  # where, which name, what instead
@@ -279,6 +283,29 @@ def _claimed_by_anybody(account: Any, connection: Transaction, session: Any, **_
     owner_store.claim_profile(connection, session.user_id, session.label, timestamp(account._clock.now()))
 
 
+# --- the local network --------------------------------------------------------------------------------------------
+
+_refusal_of = TrustList.refusal_of
+_on_have = PeerConversation._on_have
+
+
+def _accepts_revoked(trust: TrustList, public_key: str | None) -> RefusalCause | None:
+    cause = _refusal_of(trust, public_key)
+    return None if cause is RefusalCause.REVOKED else cause
+
+
+def _keeps_numbers_of_another_epoch(conversation: PeerConversation, have: Have) -> list[Action]:
+    """What was asked for in one epoch counts as asked for in the next."""
+    if conversation._peer is not None:
+        conversation._peer = replace(conversation._peer, epoch=have.epoch)
+    return _on_have(conversation, have)
+
+
+def _offering_all(query: TextClause) -> TextClause:
+    """The query without the condition of what may leave the device."""
+    return text(str(query).replace(sync.lan.store._OFFERED, "true"))
+
+
 # --- what people ask ----------------------------------------------------------------------------------------------
 
 _file = sync.archive.archive_file.write_archive
@@ -475,5 +502,27 @@ BUGS: Final = (
     ),
     PlantedBug(
         "an edit of a lesson is replicated", ((sync.log.store, "scope_of", _sends_edited_lessons),), 13, TEACHING
+    ),
+    PlantedBug("a peer with a revoked key is accepted", ((TrustList, "refusal_of", _accepts_revoked),), 127, LAN),
+    PlantedBug(
+        "a peer gets events before its erasure requests are here",
+        ((PeerConversation, "_has_peers_erasures", _always(answer=True)),),
+        56,
+        LAN,
+    ),
+    PlantedBug(
+        "a peer's numbers of another epoch are trusted",
+        ((PeerConversation, "_on_have", _keeps_numbers_of_another_epoch),),
+        111,
+        LAN,
+    ),
+    PlantedBug(
+        "a peer gets what stays on the device",
+        (
+            (sync.lan.store, "_ISLANDS", _offering_all(sync.lan.store._ISLANDS)),
+            (sync.lan.store, "_IN_RANGE", _offering_all(sync.lan.store._IN_RANGE)),
+        ),
+        30,
+        LAN,
     ),
 )

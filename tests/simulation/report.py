@@ -21,21 +21,27 @@ from tests.simulation.workload.plan import (
     ASKED,
     ASKING,
     ASKS,
+    AWAY,
     BESIDES,
     ERASED,
     ERASES,
     FEW_ASKED,
+    FEW_DIRECT,
     FEW_MET,
     FEW_RETURNS,
     FEW_STATED,
     FEW_TAUGHT,
     FEWEST,
+    GOES_AWAY,
     IS_SLOW,
     KINDS,
+    LAN,
     LOGGED_OUT,
     MEETS,
+    MEETS_DIRECTLY,
     MOST,
     MOST_ASKED,
+    MOST_DIRECT,
     MOST_MET,
     MOST_PAUSES,
     MOST_RETURNS,
@@ -293,6 +299,10 @@ def _ranges(recorded: Collection[str]) -> Iterable[str]:
     if STATING in recorded:
         times = f"{FEW_STATED} to {MOST_STATED} times"
         yield f"In {STATES:.0%} (`{STATING}`) people state, change and retract facts, {times}."
+    if LAN in recorded:
+        times = f"{FEW_DIRECT} to {MOST_DIRECT} times"
+        yield f"In {MEETS_DIRECTLY:.0%} (`{LAN}`) devices meet on the local network, {times};"
+        yield f"in {GOES_AWAY:.0%} of those (`{AWAY}`) the cloud is away until all faults have stopped."
 
 
 def part(record: SimulationReport) -> str:

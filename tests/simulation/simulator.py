@@ -24,7 +24,7 @@ from tests.simulation.checks.expected_state import ExpectedState
 from tests.simulation.host.device import SimulatedDevice, SimulationContext
 from tests.simulation.host.network import NetworkLine, SimulatedServer
 from tests.simulation.host.simulated_host import DeviceClock, ProcessDied, SimulatedHost
-from tests.simulation.workload import actions, client_actions, fact_actions
+from tests.simulation.workload import actions, client_actions, fact_actions, lan_actions
 from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import ASKED_FROM, ASKING, SLOW, PlanStep, SimulationPlan, make_plan
 from tests.support import VirtualTimeLoop
@@ -35,6 +35,7 @@ TURNS: Final = 3  # copies of one home, at most
 PATIENCE: Final = 900.0  # simulated seconds that one action of the tail may take
 IN_ORDER: Final = 4  # one of so many plain runs ends its programs orderly
 MEMORY: Final = Path("/dev/shm")
+ACTS: Final = {**actions.ACTS, **lan_actions.ACTS, **client_actions.ACTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class Simulator:
         self.at = 0  # the number of the last step
         self.calm = QuietTail.NOT_YET
         self.copied = False  # whether two devices may share one session
+        self.renumbered = False  # whether events that a peer has may have got other numbers
+        self.cloud_away = False  # until the quiet tail
         self.unheard: set[str] = set()  # events of an erasure request that the server refuses
         self._last_states: dict[str, list[object]] = {}  # state of each device after its last round
         self._under_way: set[asyncio.Task[None]] = set()
@@ -132,7 +135,7 @@ class Simulator:
         if step.fuse is not None and device.life is not None:
             device.life.process.fuse = step.fuse
         patience = chance.choice([0.0, 1.0, 10.0, 30.0])
-        perform = actions.ACTS.get(step.action) or client_actions.ACTS[step.action]
+        perform = ACTS[step.action]
         await self.run_action(device, perform(self, device, step, chance), patience)
         await asyncio.sleep(step.gap)
 
@@ -197,7 +200,7 @@ class Simulator:
     async def _quiet_tail(self) -> None:
         """Without faults: log in everywhere, repeat unanswered requests, and sync."""
         self.trace_event("quiet")
-        self.server.down = False
+        self.server.down = self.cloud_away
         for device in self.devices:
             device.line.loss = device.line.duplicates = device.line.delay = 0.0
             device.line.down = False
@@ -208,6 +211,9 @@ class Simulator:
         while self._under_way:
             await asyncio.wait(set(self._under_way))
         await self.server.settled()
+        if self.cloud_away:
+            await lan_actions.meet_all(self)
+        self.server.down = self.cloud_away = False
         self.calm = QuietTail.BEGUN
         for number in range(TURNS if self.copied else 1):  # in each profile
             self.pass_time(LIVE)

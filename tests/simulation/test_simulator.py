@@ -25,13 +25,18 @@ from tests.simulation.workload import original_app
 from tests.simulation.workload.plan import (
     ASKING,
     ASKS,
+    AWAY,
     BESIDES,
     ERASED,
     ERASES,
+    GOES_AWAY,
     IS_SLOW,
+    LAN,
     LOGGED_OUT,
     MEETS,
+    MEETS_DIRECTLY,
     MOST_ASKED,
+    MOST_DIRECT,
     MOST_ERASED,
     MOST_MET,
     MOST_PAUSES,
@@ -167,6 +172,9 @@ FOUND_LATER: Final = {
 }
 
 
+DIRECT: Final = (17, 98, 36, 127)  # the cloud is away in the first for the whole history; a device is revoked in 98
+
+
 def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
 
@@ -205,6 +213,8 @@ def test_a_former_defect_of_logins_or_slow_commits_stays_fixed(seed: int) -> Non
         (RETURNING, RETURNS * (1 - (1 - ON) ** len(LOGGED_OUT)), MOST_RETURNS),
         (PAUSING, PAUSES, MOST_PAUSES),
         (ERASED, ERASES, MOST_ERASED),
+        (LAN, MEETS_DIRECTLY, MOST_DIRECT),
+        (AWAY, MEETS_DIRECTLY * GOES_AWAY, 1),
     ],
 )
 def test_additional_actions_are_in_a_share_of_plans_and_change_nothing_else(kind: str, share: float, most: int) -> None:
@@ -258,6 +268,13 @@ def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
         for hashes in ("1", "2")
     }
     assert told == {f"{simulate_seed(3).digest} {simulate_seed(7).digest}\n"}
+
+
+@pytest.mark.parametrize("seed", first_in_test(DIRECT, 2))
+def test_devices_that_meet_directly_have_all_events_once_with_the_cloud_or_without(seed: int) -> None:
+    outcome = run(make_plan(seed).besides(LAN, AWAY))
+    assert outcome.defects == ()
+    assert any(line.endswith(": Events") for line in outcome.trace), "no event travelled directly"
 
 
 def test_other_objects_in_memory_do_not_change_the_trace() -> None:

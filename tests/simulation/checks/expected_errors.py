@@ -17,7 +17,7 @@ DISK: Final[Mapping[str, frozenset[str]]] = {
 }
 NETWORK: Final[Mapping[str, frozenset[str]]] = {
     # the last one: following a server that was restored more than once may take two rounds
-    "cloud_unavailable": frozenset({"loss", "outage", "partition", "restore"}),
+    "cloud_unavailable": frozenset({"loss", "outage", "partition", "restore", "away"}),
     "rate_limited": frozenset({"loss", "outage", "partition"}),
     "forbidden": frozenset({"expire"}),  # tokens expired during a refresh
 }
@@ -28,6 +28,8 @@ LASTING: Final[Mapping[str, frozenset[str]]] = {
     "device_revoked": frozenset({"revoke"}),
     "device_conflict": frozenset({"clone", "rollback"}),
 }
+# on the local network: two databases continue one history
+COPIED: Final[Mapping[str, frozenset[str]]] = {"device_forked": frozenset({"clone", "rollback"})}
 # by the first word of an action: errors that it returns without any fault
 ANSWERS: Final[Mapping[str, frozenset[str]]] = {
     "log": frozenset({"not_synced", "login_required"}),  # a logout with unsent data, or without an account
@@ -50,6 +52,8 @@ def is_explained(what: str, kind: str, kinds: Collection[str], *, calm: QuietTai
     if kind in ANSWERS.get(action, ()):
         return True
     excused = dict(DISK) if calm is QuietTail.NOT_YET else {}
+    if action == "lan":
+        excused |= COPIED
     if action in ASKS_THE_CLOUD:
         if kind == "login_required" and is_guest:
             return True

@@ -19,6 +19,7 @@ from sync.log.model import erased_by
 from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.workload.editor import FOOTER
+from tests.simulation.workload.plan import LAN
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -156,7 +157,7 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
     active = profile.device.last_owner == user  # another account's profile was caught up when it was left
     if active and (lacking := stored.keys() - here):
         yield f"{profile.name}: lacks {len(lacking)} events of {user}, among them {min(lacking)}"
-    if unsent := here - stored.keys() - refused:
+    if unsent := here - stored.keys() - refused - _peer_only_events(world, profile):
         yield f"{profile.name}: {len(unsent)} events never reached the server, among them {min(unsent)}"
     if profile.states["pending"]:
         yield f"{profile.name}: {profile.states['pending']} deliveries still wait"
@@ -174,7 +175,7 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
         left = not active and row["server_seq"] is None  # a restored server lost it, and others sent it again since
         if row["server_seq"] != stored[event_id].server_seq and not left:
             yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
-        compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
+        compared = COMPARED if world.copied or world.renumbered else (*COMPARED, *NUMBERED)
         different = [name for name in compared if row[name] != wire[name]]
         erased = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
         if different or (json.loads(row["payload"]) != wire["payload"] and not erased):
@@ -333,7 +334,18 @@ def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
     unheard = {
         event_id for event_id in world.unheard & profile.events.keys() if profile.events[event_id]["payload"] != "{}"
     }
-    return profile.cloud() & world.server.refused_event_ids - stored | unheard
+    return profile.cloud() & world.server.refused_event_ids - stored | unheard | _peer_only_events(world, profile)
+
+
+def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
+    """Events that a peer sent, and that their author was revoked before it could send to the server."""
+    memory = world.server.user_logs.get(profile.owner or "")
+    if LAN not in world.plan.kinds or memory is None:
+        return set()
+    revoked_ids = {device_id for device_id, row in memory.devices.items() if row.revoked_at is not None}
+    stored = {event.event_id for event in memory.events}
+    authors = {event_id: profile.events[event_id]["device_id"] for event_id in profile.cloud() - stored}
+    return {event_id for event_id, author in authors.items() if author in revoked_ids}
 
 
 def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:

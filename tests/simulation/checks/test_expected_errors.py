@@ -29,6 +29,12 @@ def test_a_network_fault_explains_nothing_after_it_ends_but_a_revoked_device_sta
     assert not is_explained("sync", "device_revoked", {"loss"}, calm=QuietTail.COMPLETE, is_guest=False)
 
 
+def test_only_a_copied_database_ends_a_connection_of_two_devices() -> None:
+    assert is_explained("lan", "device_forked", {"clone"}, calm=QuietTail.NOT_YET, is_guest=False)
+    assert not is_explained("lan", "device_forked", {"loss"}, calm=QuietTail.NOT_YET, is_guest=False)
+    assert not is_explained("lan", "cloud_unavailable", KINDS, calm=QuietTail.NOT_YET, is_guest=False)
+
+
 def test_a_guest_cannot_sync() -> None:
     assert is_explained("sync", "login_required", (), calm=QuietTail.COMPLETE, is_guest=True)
     assert not is_explained("sync", "login_required", (), calm=QuietTail.COMPLETE, is_guest=False)

@@ -25,7 +25,7 @@ from sync.cloud.port import (
     SyncAnswer,
     SyncRequest,
 )
-from sync.errors import CloudUnavailable, RateLimited
+from sync.errors import CloudUnavailable, DeviceForked, RateLimited
 from tests.fake_cloud.auth import TOKEN_SECONDS
 from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.simulation.host.simulated_host import SimulatedProcess
@@ -58,6 +58,7 @@ class SimulatedServer(FakeServer):
         self._rows: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.refreshing: dict[str, int] = {}  # refresh tokens under way, and by how many requests
         self.refreshed_at_once: set[str] = set()
+        self.forked: set[str] = set()  # devices whose next request is answered with `device_forked`
         self.late: set[asyncio.Task[Any]] = set()
 
     async def sync(self, inner: FakeCloud, session: AuthSession, request: SyncRequest) -> SyncAnswer:
@@ -66,6 +67,9 @@ class SimulatedServer(FakeServer):
         async with self.head_row(self.accounts.user_of(session.access_token)):
             await asyncio.sleep(self._chance.uniform(0.0, self._work))
             self.check_reachable()
+            if request.device_id in self.forked:
+                self.forked.discard(request.device_id)
+                raise DeviceForked("the replica goes on elsewhere, says the simulator")
             return await inner.sync(session, replace(request, limit=min(request.limit, self.page)))
 
     @asynccontextmanager

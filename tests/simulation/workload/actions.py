@@ -13,6 +13,7 @@ from sync.cloud.replication.replicator import Replicator
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
 from sync.document.surfaces.notices import Notice
+from sync.lan.late_erasures import repeat_late_erasures
 from sync.log.event_types import EXCHANGE_RECORDED, PAYLOAD_FORGOTTEN
 from sync.open_app import AppMode, open_app
 from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
@@ -20,7 +21,7 @@ from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
 from tests.simulation.workload import client_actions, fact_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
-from tests.simulation.workload.plan import PlanStep
+from tests.simulation.workload.plan import LAN, PlanStep
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -33,6 +34,7 @@ A_MOMENT: Final = 0.001  # seconds
 SKEWS: Final = (3_600.0, 86_400.0, 30 * 86_400.0, 3 * 365 * 86_400.0)  # seconds a clock jumps by, either way
 PASSWORD: Final = "a long password"
 FULL_PAGES: Final = 1  # `max_page_count` never goes below what is there already
+ERASURE_WAITS: Final = """select 1 from events where type = 'payload_forgotten' and extra like '%"waits"%' limit 1"""
 NO_LIMIT: Final = 1 << 30
 
 
@@ -375,7 +377,7 @@ async def server_down(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___:
 
 
 async def server_up(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
-    world.server.down = False
+    world.server.down = world.cloud_away
 
 
 async def expire(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
@@ -574,7 +576,11 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
         await client_actions.wait_for_background_work(world, device, app)
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
+    elif device.query(app.log.database.path, ERASURE_WAITS):  # several erasures of a short document
+        await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
     while came:
+        if LAN in world.plan.kinds:  # as the running service does
+            await world.run_on_device(device, "lan late erasures", partial(repeat_late_erasures, app.log))
         if app.replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app.replicator)):
             return False
         await world.run_on_device(device, "settle", app.reconcile_memory_file)

@@ -56,6 +56,8 @@ PAUSING: Final = "pausing"
 ERASED: Final = "erased"
 TEACHING: Final = "teaching"
 STATING: Final = "stating"
+LAN: Final = "lan"
+AWAY: Final = "away"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -71,6 +73,8 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
         ("take back fact", 2),
         ("bring back fact", 1),
     ),
+    LAN: (("meet", 1),),
+    AWAY: (("cloud away", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -109,6 +113,11 @@ TAUGHT_FROM: Final = 6_000
 STATES: Final = 0.2  # probability of users who state, change and retract facts
 FEW_STATED, MOST_STATED = 6, 14
 STATED_FROM: Final = 7_000
+MEETS_DIRECTLY: Final = 0.25  # probability of devices that meet on the local network
+FEW_DIRECT, MOST_DIRECT = 4, 12  # steps
+DIRECT_FROM: Final = 8_000
+GOES_AWAY: Final = 0.3  # probability that the cloud is then away until the quiet tail
+AWAY_FROM: Final = 9_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -264,6 +273,17 @@ def _with_facts(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, STATING, actions, STATED_FROM, chance)
 
 
+def _with_lan(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"lan {plan.seed}")
+    if chance.random() >= MEETS_DIRECTLY:
+        return plan
+    plan = _with_steps(plan, LAN, ["meet"] * chance.randint(FEW_DIRECT, MOST_DIRECT), DIRECT_FROM, chance)
+    if chance.random() >= GOES_AWAY:
+        return plan
+    away = PlanStep(AWAY_FROM, "cloud away", 0, 0.0)
+    return replace(plan, kinds=plan.kinds | {AWAY}, steps=(away, *plan.steps))
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -286,4 +306,5 @@ _EXTENSIONS: Final = (
     _with_erasures,
     _with_lessons,
     _with_facts,
+    _with_lan,
 )

@@ -1,0 +1,160 @@
+"""A connection of two devices on the local network: the real exchange and the real trust lists, without TLS.
+
+Each side works in its own program, where it may fail or die. What travels is checked: frames are those of the wire.
+"""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sync.app import App
+from sync.lan.exchange import PeerExchange
+from sync.lan.protocol import frames
+from sync.lan.protocol.frames import Message
+from sync.log.event_types import DEVICE_REVOKED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from tests.simulation.checks.expected_state import words_of
+from tests.simulation.host.device import SimulatedDevice
+
+if TYPE_CHECKING:
+    from sync.lan.service import LanService
+    from sync.lan.transport.trust import TrustList
+    from tests.simulation.simulator import Simulator
+
+RETRACTING: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
+_REQUESTS: Final = "select event_id from events where type in (?, ?) and reach = 'cloud' and payload <> '{}'"
+_HELD: Final = "select event_id from events"
+_OFFERED: Final = """
+select event_id from events where reach = 'cloud' and payload <> '{}' and event_id not in (
+  select named.value from events as request, json_each(request.payload, '$.event_ids') as named
+  where request.type in (?, ?)
+)
+"""
+
+
+@dataclass
+class LanSide:
+    """One end of a connection. `waiting`: the frames on their way to it; `requests`: its erasure requests at first."""
+
+    device: SimulatedDevice
+    app: App
+    service: "LanService"
+    key: str = ""
+    trust: "TrustList | None" = None
+    waiting: deque[bytes] = field(default_factory=deque)
+    requests: set[str] = field(default_factory=set)
+    exchange: PeerExchange = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.exchange = PeerExchange(self.app.log, self.service._device.guard, self.device.clock)
+
+    def event_ids(self, question: str, *given: str) -> set[str]:
+        return {event_id for (event_id,) in self.device.query(self.app.log.database.path, question, *given)}
+
+
+class LanLink:
+    """A connection in use. `is_over`: one side has failed, or was closed."""
+
+    def __init__(self, world: "Simulator", sides: tuple[LanSide, LanSide], owner: str) -> None:
+        self.world = world
+        self.sides = sides
+        self.owner = owner
+        self.is_over = False
+
+    @property
+    def has_waiting(self) -> bool:
+        return not self.is_over and any(side.waiting for side in self.sides)
+
+    async def start(self) -> None:
+        for side in self.sides:
+            side.requests = side.event_ids(_REQUESTS, *RETRACTING)
+        for number in (0, 1):
+            await self._work(number, self.sides[number].exchange.start)
+
+    async def note_changes(self) -> None:
+        for number in (0, 1):
+            await self._work(number, self.sides[number].exchange.on_log_change)
+
+    async def deliver_one(self, number: int) -> None:
+        """Deliver the next frame to a side."""
+        side = self.sides[number]
+        message = frames.decode(side.waiting.popleft()[frames.LENGTH_BYTES :])
+        await self._work(number, lambda: side.exchange.on_message(message))
+
+    async def _work(self, number: int, messages: Callable[[], AsyncIterator[Message]]) -> None:
+        side, peer = self.sides[number], self.sides[1 - number]
+        sent: list[Message] = []
+
+        async def working() -> None:
+            async for message in messages():
+                sent.append(message)  # noqa: PERF401 - what was sent before an error has left
+
+        self.is_over = self.is_over or side.device.app is not side.app
+        if self.is_over:
+            return
+        self.is_over = not await self.world.run_on_device(side.device, "lan", working)
+        for message in sent:
+            self.world.trace_event(f"lan {side.device.name} to {peer.device.name}: {type(message).__name__}")
+            if isinstance(message, frames.Events):
+                self._check_sent(side, peer, message)
+            peer.waiting.append(frames.encode(message))
+
+    def _check_sent(self, side: LanSide, peer: LanSide, message: frames.Events) -> None:
+        """Nothing that stays on a device, of another account, or secret; the peer's erasure requests come first."""
+        expected, name = self.world.expected, side.device.name
+        said = json.dumps(message.events, ensure_ascii=False)
+        words, owners = set(words_of(said)), expected.owners()
+        for fact in expected.facts:
+            if fact.stays_here and words.intersection(fact.words):
+                self.world.add_defect(f"{fact.words} must stay on {fact.device} and {name} sends it to a peer")
+        if strange := sorted(word for word in words if owners.get(word) not in {None, self.owner}):
+            self.world.add_defect(f"{name} sends {self.owner} what holds {strange[0]} of {owners[strange[0]]}")
+        if any(secret in said for secret in expected.secrets):
+            self.world.add_defect(f"{name} sends the secret of a user to a peer")
+        is_first = all(record["type"] in RETRACTING for record in message.events)
+        if not is_first and (lacking := peer.requests - side.event_ids(_HELD)):
+            self.world.add_defect(f"{name} sends events although it lacks the erasure request {min(lacking)}")
+
+    def check_level(self) -> None:
+        """After everything was delivered each side has what the other offers."""
+        for side, peer in (self.sides, self.sides[::-1]):
+            if not side.exchange.is_level:
+                self.world.add_defect(f"{side.device.name} still lacks what {peer.device.name} offers on the network")
+            offered = peer.event_ids(_OFFERED, PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
+            if lacking := offered - side.event_ids(_HELD):
+                self.world.add_defect(f"{side.device.name} lacks {min(lacking)} after {peer.device.name} has sent all")
+
+
+async def connect(world: "Simulator", *devices: SimulatedDevice) -> LanLink | None:
+    """Connect two devices if both trust each other; a wrong trust is a defect."""
+    sides: list[LanSide] = []
+    for device in devices:
+        app = await device.started()
+        if app is None or not await world.run_on_device(device, "lan trust", lambda: _add_side(sides, device, app)):  # noqa: B023 - awaited here
+            return None
+    left, right = sides
+    causes = [one.trust.refusal_of(other.key) for one, other in ((left, right), (right, left)) if one.trust]
+    world.trace_event(f"lan {left.device.name} and {right.device.name}: {[str(cause) for cause in causes]}")
+    if any(causes):
+        return None
+    owners = [dict(one.device.profiles()).get(one.app.log.database.path) for one in sides]
+    if owners[0] is None or owners[0] != owners[1]:
+        world.add_defect(f"{left.device.name} of {owners[0]} connects to {right.device.name} of {owners[1]}")
+        return None
+    for one, other in ((left, right), (right, left)):
+        if other.device.settings.device_id in _revoked_for(one):
+            world.add_defect(f"{one.device.name} connects to {other.device.name}, which it knows to be revoked")
+    return LanLink(world, (left, right), owners[0])
+
+
+async def _add_side(sides: list[LanSide], device: SimulatedDevice, app: App) -> None:
+    side = LanSide(device, app, app.lan._build())
+    side.key = await side.service._device.key.public_key()
+    side.trust = await side.service.trust()
+    sides.append(side)
+
+
+def _revoked_for(side: LanSide) -> set[str]:
+    rows = side.device.events_of(side.app.log.database.path).values()
+    return {str(row.names.get("device_id")) for row in rows if row.type == DEVICE_REVOKED}
