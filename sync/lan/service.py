@@ -114,7 +114,7 @@ class LanService:
             name = listening.getsockname()
             self.listening_at = (str(name[0]), int(name[1]))
             listener = PeerListener(
-                listening, self._server_context, self._deadlines, self._serve_incoming, self.refusals.add
+                listening, partial(self._context, server=True), self._deadlines, self._serve_incoming, self.refusals.add
             )
             try:
                 async with asyncio.TaskGroup() as group:
@@ -128,8 +128,7 @@ class LanService:
                 self._kept.clear()
                 self._active.clear()
 
-    def found(self) -> int:
-        """How many devices of the account are announced on the network."""
+    def found(self) -> int:  # devices of the account that are announced on the network
         return 0 if self._discovery is None else self._discovery.found
 
     def interfaces(self) -> tuple[LanInterfaceJson, ...]:
@@ -145,11 +144,18 @@ class LanService:
             self._connect_found,
             self._connection_lost,
             self._clock,
+            self._end_connections_from,
             only_address=self._settings.address,
         )
         assert self._discovery is not None
         assert self.listening_at is not None
         await self._discovery.run(self.listening_at[1])
+
+    def _end_connections_from(self, address: str) -> None:
+        """This machine has lost an address: do not wait until its connections fall silent."""
+        for peer in self._active.values():
+            if peer.channel.local_address == address:
+                peer.channel.abort()
 
     async def _connect_found(self, host: str, port: int) -> bool:
         """Connect to an address that was found; return whether a device is connected there."""
@@ -184,6 +190,9 @@ class LanService:
             raise PeerUnreachable("no device answers at this address and port") from error
         try:
             key = await self._judged(channel)
+            if (known := self._active.get(key)) is not None and not known.channel.is_silent:
+                await self._dismiss(channel, RefusalCause.DUPLICATE)  # before the peer takes it for a new one
+                return known, key, False
             hello = await greet(channel, self._device.hello())
         except ConnectionRefused as error:
             await self._dismiss(channel, error.cause)
@@ -242,15 +251,15 @@ class LanService:
     ) -> ActivePeer:
         """Make this the connection to the device, or return the one that stays.
 
-        Of two that crossed, both devices keep the one that the smaller key made. A second one of the other device
-        replaces the first, which may be half open.
+        Of two that crossed, both keep the one that the smaller key made. A second one of the other device replaces the
+        first, which may be half open; so does any if the first is silent.
         """
         trust = await self.trust()
         device_id = trust.device_of(key)
         if (older := self._active.get(key)) is not None:
             preferred = "outgoing" if trust.own_key < key else "incoming"
             stays = preferred if older.direction != direction else "outgoing"
-            if older.direction == stays:
+            if older.direction == stays and not older.channel.is_silent:
                 await self._dismiss(channel, RefusalCause.DUPLICATE, device_id)
                 return older
             await self._dismiss(older.channel, RefusalCause.DUPLICATE, device_id)
@@ -299,9 +308,6 @@ class LanService:
             channel.abort()
         else:
             channel.close()
-
-    async def _server_context(self) -> ssl.SSLContext:
-        return await self._context(server=True)
 
     async def _context(self, *, server: bool) -> ssl.SSLContext:
         known = (await self.trust()).known_keys

@@ -59,12 +59,14 @@ class Discovery:
         dial: Dial,
         connection_lost: ChangeCounter,
         clock: Clock,
+        on_address_gone: Callable[[str], None] = lambda _: None,
         *,
         only_address: str = "",
     ) -> None:
         self._account_id = account_id
         self._dial = dial
         self._connection_lost = connection_lost
+        self._on_address_gone = on_address_gone
         self._clock = clock
         self._only_address = only_address
         self._name = f"{clock.random_bytes(NAME_BYTES).hex()}.{SERVICE_TYPE}"
@@ -102,6 +104,7 @@ class Discovery:
             for gone in [state for address, state in self._interfaces.items() if address not in addresses]:
                 await self._close(gone)
                 del self._interfaces[gone.address]
+                self._on_address_gone(gone.address)
                 self._candidates.try_all_again(self._clock.monotonic())
                 self._found.increment()
             for address in addresses:

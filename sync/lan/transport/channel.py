@@ -4,9 +4,12 @@ import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
+from typing import Final
 
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Message
+
+MAPPED_IPV4: Final = "::ffff:"  # before an IPv4 address of a socket for both versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,8 @@ class Deadlines:
     handshake: float = 5.0
     hello: float = 5.0
     frame: float = 30.0
-    idle: float = 45.0
-    ping: float = 15.0
+    idle: float = 20.0
+    ping: float = 5.0
 
 
 class PeerChannel:
@@ -27,10 +30,12 @@ class PeerChannel:
         self._reader = reader
         self._writer = writer
         self._is_closed = False
+        self._last_received = asyncio.get_running_loop().time()
         self.deadlines = deadlines
         tls, name = writer.get_extra_info("ssl_object"), writer.get_extra_info("peername") or ("", 0)
         self.peer_certificate: bytes | None = None if tls is None else tls.getpeercert(binary_form=True)  # in DER
         self.address = (str(name[0]), int(name[1]))
+        self.local_address = str((writer.get_extra_info("sockname") or ("",))[0]).removeprefix(MAPPED_IPV4)
 
     async def send(self, message: Message) -> None:
         if self._is_closed:
@@ -39,12 +44,19 @@ class PeerChannel:
             self._writer.write(frames.encode(message))
             await self._writer.drain()
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the peer has missed a `Ping`: it may have moved to another address."""
+        return asyncio.get_running_loop().time() - self._last_received > 2 * self.deadlines.ping
+
     async def receive(self, *, within: float | None = None) -> Message:
         """The next message. Nothing of a frame that is too large is read."""
         async with asyncio.timeout(within or self.deadlines.idle):
             header = await self._reader.readexactly(frames.LENGTH_BYTES)
         async with asyncio.timeout(self.deadlines.frame):
-            return frames.decode(await self._reader.readexactly(frames.body_length(header)))
+            body = await self._reader.readexactly(frames.body_length(header))
+        self._last_received = asyncio.get_running_loop().time()
+        return frames.decode(body)
 
     def close(self) -> None:
         """Close without waiting: a peer that vanished would not answer."""

@@ -98,6 +98,20 @@ async def test_a_connection_that_broke_is_made_again(tmp_path: Path) -> None:
         await level(a, b)
 
 
+async def test_a_silent_connection_gives_way_to_a_new_one_whoever_made_it(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        first, second = (a, b) if a.public_key < b.public_key else (b, a)
+        await first.connect(second)
+        kept = first.service._active[second.public_key]
+        await until(lambda: all([peer.level for peer in node.service.peers()] == [True] for node in (a, b)))
+        for channel in (kept.channel, second.service._active[first.public_key].channel):
+            channel._last_received = float("-inf")
+        await second.connect(first)
+        await until(lambda: first.service._active.get(second.public_key) not in (None, kept))
+        await first.device.record_notes("之后")
+        await level(a, b)
+
+
 # --- who is refused -------------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ def fake_peer(number: int) -> AsyncServiceInfo:
     )
 
 
-def discovery(account: str, dialed: list[tuple[str, int]], **more: str) -> Discovery:
+def discovery(account: str, dialed: list[tuple[str, int]], *, only_address: str = "127.0.0.1") -> Discovery:
     async def account_id() -> str:
         return account
 
@@ -45,7 +45,7 @@ def discovery(account: str, dialed: list[tuple[str, int]], **more: str) -> Disco
         return True
 
     clock = FixedClock(seed=hash(account) % 1_000)
-    return Discovery(account_id, dial, ChangeCounter(), clock, **{"only_address": "127.0.0.1", **more})
+    return Discovery(account_id, dial, ChangeCounter(), clock, only_address=only_address)
 
 
 async def test_two_devices_of_one_account_find_each_other_and_get_level(tmp_path: Path) -> None:
