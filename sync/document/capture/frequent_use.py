@@ -36,7 +36,8 @@ _BARE_COMMAND: Final = re.compile(
 _PROGRAM: Final = re.compile(r"[A-Za-z.~/][\w./~@+-]*(?: |\Z)", re.ASCII)
 _DAY_WORDS: Final = re.compile(
     r"(?i)今[天日早晚]的?|明[天日早]的?|昨[天日晚]的?|[这本上下]?个?(?:周|星期)[一二三四五六日天]的?|[这本上下]个?(?:周|星期|月)的?"
-    r"|[早晚]上的?|中午的?|下午的?|\d+|\b(?:today|tomorrow|yesterday|tonight|this (?:week|month|morning))(?:'s)?\b"
+    r"|[早晚]上的?|中午的?|下午的?|(?:\d{4}[-/年.])?\d{1,2}[-/月.]\d{1,2}[日号]?的?"
+    r"|\b(?:today|tomorrow|yesterday|tonight|this (?:week|month|morning))(?:'s)?\b"
 )
 _QUESTION: Final = re.compile(
     r"(?i)[?？]|[吗呢么][。！!]*$|什么|怎么|怎样|为何|为啥|哪|谁|多少|几[个点次]|是不是|有没有|会不会|对不对"
@@ -99,6 +100,7 @@ class UseCounter:
 
     def __init__(self) -> None:
         self._uses: dict[str, FrequentUse] = {}
+        self._frequent: dict[str, FrequentUse] = {}
 
     def add(self, event: Event, *, is_own: bool) -> None:
         for use in uses_of(event):
@@ -107,11 +109,13 @@ class UseCounter:
             found.count += 1
             found.own_count += is_own
             found.days.add(local_day_of(event))
+            if found.is_frequent:
+                self._frequent[use.entry_id] = found
 
+    @property
     def frequent(self) -> dict[str, FrequentUse]:
-        """What came on enough days, by entry id, the most frequent first."""
-        found = ((entry_id, use) for entry_id, use in self._uses.items() if use.is_frequent)
-        return dict(sorted(found, key=lambda item: (-item[1].count, item[0])))
+        """What came on enough days, by entry id."""
+        return self._frequent
 
 
 def uses_of(event: Event) -> Iterator[Use]:

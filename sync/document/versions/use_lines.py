@@ -10,7 +10,7 @@ from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.frequent_use import USE_TYPES, FrequentUse, UseCounter
 from sync.document.erasure import erasure
-from sync.document.markdown.model import EntryAdded, EntryEdited, Operation, Snapshot, Version
+from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, Operation, Snapshot, Version
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import OPERATIONS
 from sync.document.merge.text_equality import core_words
@@ -35,6 +35,7 @@ class UseLines:
         self._position = self._retracted_at = 0
         self._is_counted = False
         self._known_ids: set[str] = set()  # lines that were added once
+        self._settled: dict[str, int] = {}  # entry id -> the count for which its line is as it should be
 
     def changes(self, connection: Transaction) -> list[Operation]:
         """What the newest version lacks; nothing while an erasure is pending."""
@@ -42,8 +43,14 @@ class UseLines:
         if current is None or erasure.has_pending(connection):
             return []
         self._count(connection)
-        frequent = self._counter.frequent()
-        return list(self._changes(connection, current.snapshot, frequent)) if frequent else []
+        frequent = self._counter.frequent
+        news = {name: use for name, use in frequent.items() if self._settled.get(name) != use.count}
+        if not news:
+            return []
+        changes = self._changes(connection, current.snapshot, news)
+        changed = {change.entry_id for change in changes}
+        self._settled.update({name: use.count for name, use in news.items() if name not in changed})
+        return changes
 
     def record(self, connection: Transaction) -> Version | None:
         """Write a version with the lines that are missing, and record them."""
@@ -61,7 +68,7 @@ class UseLines:
         retracted = log_store.newest_position_of_types(connection, RETRACTING_TYPES)
         if retracted != self._retracted_at:
             self._counter, self._position, self._is_counted, self._retracted_at = UseCounter(), 0, False, retracted
-            self._known_ids = set()
+            self._known_ids, self._settled = set(), {}
         newest = log_store.newest_position_of_types(connection, USE_TYPES)
         if newest == self._position:
             return
@@ -80,13 +87,15 @@ class UseLines:
     def _changes(
         self, connection: Transaction, snapshot: Snapshot, frequent: dict[str, FrequentUse]
     ) -> list[Operation]:
-        entries = {entry.entry_id: entry for entry in snapshot.entries if entry.section[:1] == (OPERATIONS,)}
+        blocks = zip(snapshot.ids, snapshot.document.entries, strict=True)
+        lines = [(name, block) for name, block in blocks if block.section[:1] == (OPERATIONS,)]
+        entries = {name: Entry(name, block.text, block.section) for name, block in lines}
         words = {core_words(split_repeat_count(entry.text)[0]) for entry in entries.values()}
         room = {use.section: MAX_LINES for use in frequent.values()}
         for shown in entries.values():
             room[shown.section] = room.get(shown.section, 0) - 1
         changes: list[Operation] = []
-        for entry_id, use in frequent.items():
+        for entry_id, use in sorted(frequent.items(), key=lambda item: (-item[1].count, item[0])):
             if (entry := entries.get(entry_id)) is not None:
                 line, count = split_repeat_count(entry.text)
                 if line == use.line and use.counted_line != entry.text and use.count >= count * (1 + MIN_GROWTH):

@@ -67,7 +67,7 @@ class TestTheDialogue:
     ) -> None:
         with open_logged_in(macbook, user) as a:
             a.update("设置里，帮我打开自动更新", "好的，自动更新已经打开")
-            a.update("今天天气怎么样", "晴", importance=0.1)
+            a.update("今天天气怎么样", "晴", importance=0.3)
             wait_until_synced(a)
             wait_for_lines(macbook, "自动更新")
             before = macbook.file.read_bytes()
@@ -317,7 +317,7 @@ class TestCopies:
     def test_what_was_said_before_the_app_named_it_is_still_its_own(self, tmp_path: Path) -> None:
         home = Home(tmp_path / "app")
         del home.settings["DEVICE_ID"]
-        home.run("update", "我的猫叫团子", "好")
+        home.run("update", "团子怎么做才软", "好")
         with Sidecar(home) as sidecar:
             sidecar.call("initialize", deviceId="electron-1")
             memory = sidecar.load()
