@@ -574,10 +574,7 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
     await world.run_on_device(device, "settle", app.reconcile_memory_file)
     if world.is_asking:
         await client_actions.wait_for_background_work(world, device, app)
-    if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
-        await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
-    elif device.query(app.log.database.path, ERASURE_WAITS):  # several erasures of a short document
-        await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
+    await _answer_questions(world, device, app)
     while came:
         if LAN in world.plan.kinds:  # as the running service does
             await world.run_on_device(device, "lan late erasures", partial(repeat_late_erasures, app.log))
@@ -586,7 +583,16 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
         await world.run_on_device(device, "settle", app.reconcile_memory_file)
         if world.is_asking:
             await client_actions.wait_for_background_work(world, device, app)
+        await _answer_questions(world, device, app)
     return True
+
+
+async def _answer_questions(world: "Simulator", device: SimulatedDevice, app: App) -> None:
+    """The user wants a lost file back, and the erasures that wait for them: several of a short document do."""
+    if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
+        await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
+    elif device.query(app.log.database.path, ERASURE_WAITS):
+        await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
 
 
 async def views_of_others(world: "Simulator", device: SimulatedDevice) -> dict[str, tuple[Any, ...]]:
