@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from sync.context.work_requests import is_about_work
@@ -13,23 +14,29 @@ MAX_EXTRA_CHARS: Final = 20  # of a text that says little more than a fact
 WORK_SECTIONS: Final = frozenset({FactSection.TECHNICAL_PREFERENCES, FactSection.WORK_HABITS})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownFacts:
-    """The facts of a profile, whatever their status."""
+    """The facts of a profile, whatever their status. Kept while they do not change: there may be many."""
 
     facts: Sequence[Fact] = ()
 
     def is_outdated(self, item: StoredItem) -> bool:
         """Whether an item says what the user has replaced or taken back, and hardly anything else."""
         return any(
-            (item.event_id == fact.fact_id or item.event_id in fact.evidence)
-            and fact.statement in item.text
-            and len(item.text) <= len(fact.statement) + MAX_EXTRA_CHARS
-            for fact in self.facts
-            if fact.status in OUTDATED
+            fact.statement in item.text and len(item.text) <= len(fact.statement) + MAX_EXTRA_CHARS
+            for fact in self._outdated_by_event.get(item.event_id, ())
         )
 
-    @property
+    @cached_property
+    def _outdated_by_event(self) -> dict[str, list[Fact]]:
+        found: dict[str, list[Fact]] = {}
+        for fact in self.facts:
+            if fact.status in OUTDATED:
+                for event_id in {fact.fact_id, *fact.evidence}:
+                    found.setdefault(event_id, []).append(fact)
+        return found
+
+    @cached_property
     def active_ids(self) -> frozenset[str]:
         return frozenset(fact.fact_id for fact in self.facts if fact.status is FactStatus.ACTIVE)
 

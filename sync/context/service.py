@@ -66,6 +66,7 @@ class ContextService:
         self._facts = facts
         self._clock = clock
         self._fence_key = clock.random_bytes(32)
+        self._known = KnownFacts()
         self._stable: OrderedDict[str, StableBlock] = OrderedDict()
 
     async def system_prompt(
@@ -186,7 +187,10 @@ class ContextService:
         """The facts. Without any, nothing is loaded."""
         if not await self._log.newest_position(FACT_TYPES):
             return KnownFacts()
-        return KnownFacts((await self._facts().current()).facts)
+        facts = (await self._facts().current()).facts
+        if facts is not self._known.facts:
+            self._known = KnownFacts(facts)
+        return self._known
 
     async def _given_ids(self, session_id: str | None) -> frozenset[str]:
         if session_id is None:
