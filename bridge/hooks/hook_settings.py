@@ -89,7 +89,7 @@ def without_hooks(text: str) -> str:
 
 
 def _own_places(text: str) -> Iterator[tuple[str, int, int]]:
-    """Event, container and position of each entry of ours; of a handler, where an entry also holds another one."""
+    """Event, container and position of each entry of ours; of a handler, if an entry also holds another one."""
     for event in _events(text):
         for position, entry in enumerate(json_text.items_of(text, event.value_start) if _is_list(event) else []):
             own = [is_own_command(command) for command in _commands_of(entry.value)]

@@ -7,7 +7,7 @@ from typing import Final
 
 from sync.redaction.prompt_fence import neutralise
 
-HINT_BYTES: Final = 480  # of UTF-8; a hint stands at every call of a tool, and long ones crowd out the work
+HINT_BYTES: Final = 480  # of UTF-8; a hint comes with every call of a tool, and long ones crowd out the work
 SESSION_CHARS: Final = 2_000
 
 

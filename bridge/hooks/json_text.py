@@ -110,7 +110,7 @@ def _scan_items(text: str, start: int) -> Iterator[JsonItem]:
 
 
 def _layout_of(text: str, start: int, items: Sequence[JsonItem], *, depth: int) -> _Layout:
-    """The layout of a container's items; that of the text where the container is empty or on one line."""
+    """The layout of a container's items; that of the text if the container is empty or on one line."""
     newline = "\r\n" if "\r\n" in text else "\n"
     step = _step_of(text)
     if items:

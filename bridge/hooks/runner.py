@@ -60,7 +60,7 @@ def _run(data_dir: Path, folder: Path, stdin: BinaryIO | None) -> None:
     requests = decision.requests_for(event)
     with connect_to_sidecar(data_dir, timeout=CONNECT_TIMEOUT) as connection:
         captured = None
-        if connection is not None and requests.capture is not None:  # first: what is shown may fail, this must not
+        if connection is not None and requests.capture is not None:  # first: the output may fail, this must not
             captured = _ask(connection, "lessons/capture", requests.capture, TOOL_TIMEOUT)
             if captured is None:
                 hook_files.log_line(folder, "capture dropped: it was refused, or not answered in time")

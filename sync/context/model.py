@@ -1,4 +1,4 @@
-"""What is asked of a context, and what was decided. Pure values."""
+"""The request for a context, and the decision. Pure values."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -43,7 +43,7 @@ class LessonCapture:
         self._redactor = redactor
 
     async def match(self, request: MatchRequest) -> MatchedLesson:
-        """The lesson for a call; one that is shown is counted, and not shown again in its session."""
+        """The lesson for a call; a hint counts once, and is given once in a session."""
         request = self._cleaned(request)
         found = await self._lessons.read(lambda connection: store.match(connection, request))
         if found.lesson_id is None:

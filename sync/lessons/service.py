@@ -36,7 +36,7 @@ NOT_EDITABLE: Final = frozenset({"id", "occurrences", "usage_count"})  # never c
 
 @dataclass(frozen=True, slots=True)
 class LearnResult:
-    """`is_new`: recorded; else the known lesson, counted once more. `related`: ids of lessons with common tags."""
+    """`is_new`: recorded; else the known lesson, counted again. `related`: ids of lessons with common tags."""
 
     lesson: Lesson
     is_new: bool
@@ -73,7 +73,7 @@ class LessonService:
         return await self._log.database.read(log_store.existing_replica_id)
 
     async def of_failed_calls(self) -> list[tuple[LessonCall, Lesson]]:
-        """The newest failed calls, each with a lesson about its error that may be shown; none without lessons."""
+        """The newest failed calls, each with a lesson about its error that is active; none without lessons."""
         if not await self._log.newest_position((LESSON_OBSERVED,)):
             return []
         return await self.read(store.lessons_of_failed_calls)
@@ -223,7 +223,7 @@ def is_same_lesson(lesson: Lesson, content: Mapping[str, Any]) -> bool:
 def with_news(known: Lesson, content: Mapping[str, Any]) -> dict[str, Any]:
     """The record of a known lesson with the tags of a new one, and with its cure.
 
-    What was said replaces what was mined; another cure that was said is appended to the actions.
+    A stated cure replaces a mined one; another stated cure is appended to the actions.
     """
     edited = dict(known.content)
     tags, new_tags = edited.get("tags"), content.get("tags")

@@ -102,7 +102,7 @@ def find_evidence(connection: Transaction, lesson_id: str) -> tuple[bool, list[s
 
 
 def by_identity(connection: Transaction, identity: str) -> list[Lesson]:
-    """The lessons of an identity, those that were said first."""
+    """The lessons of an identity, the stated ones first."""
     query = (
         f"select {_ITEM} from lesson_items where identity = ? and removed = 0"  # noqa: S608 - names of ours
         " order by source = 'mined', created_at, lesson_id"
@@ -142,7 +142,7 @@ def note_shown(connection: Transaction, session_id: str, lesson_id: str, positio
 
 
 def trim_tables(connection: Transaction) -> None:
-    """Keep the newest calls, and the newest hints that were shown."""
+    """Keep the newest calls, and the newest hints."""
     for table in ("lesson_calls", "lesson_shown"):
         connection.exec_driver_sql(
             f"delete from {table} where position <="  # noqa: S608 - names of ours
@@ -195,7 +195,7 @@ def newest_failure(connection: Transaction) -> LessonCall | None:
 
 
 def lessons_of_failed_calls(connection: Transaction) -> list[tuple[LessonCall, Lesson]]:
-    """The newest failed calls, each with a lesson about its error that may be shown."""
+    """The newest failed calls, each with a lesson about its error that is active."""
     call, item = (
         ", ".join(f"{table}.{name}" for name in names.split(", ")) for table, names in (("c", _CALL), ("i", _ITEM))
     )

@@ -107,7 +107,7 @@ def is_user_choice(payload: Payload) -> bool:
 
 
 def must_ask(payload: Payload, action: Action) -> bool:
-    """The gate: everything but a new note of high confidence is asked."""
+    """The gate: everything but a new note of high confidence needs an answer."""
     return action is not Action.NEW or payload.confidence != "high"
 
 

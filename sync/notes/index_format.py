@@ -35,7 +35,7 @@ class IndexLine:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """INDEX.md: what stands before its table, the table, and what stands behind it."""
+    """INDEX.md: the text before its table, the table, and the text after it."""
 
     head: str
     header: str

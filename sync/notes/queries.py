@@ -84,7 +84,7 @@ class NoteQueries:
         return await self._search(project, message, None)
 
     async def sniff(self, project: str, decision_point: str, options: Sequence[str]) -> Retrieved:
-        """Whether a note covers a decision point, so that the user need not be asked."""
+        """Whether a note covers a decision point, so that no question is needed."""
         return await self._search(project, decision_point, options)
 
     async def session(self, project: str, *, chinese: bool | None = None) -> SessionNotes:

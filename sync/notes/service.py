@@ -192,7 +192,7 @@ class NotesService:
         return NoteOutcome("written", action, "written", done.note_id, done.file, layer)
 
     def _is_stale(self, opened: OpenNotes, question: Question) -> bool:
-        """Whether the note changed since the question was asked, other than by an answer that a crash cut off."""
+        """Whether the note changed since the question, other than by an answer that a crash cut off."""
         if not question.note_id or question.new_note_id in opened.notes:
             return False
         target = opened.notes.get(question.note_id)

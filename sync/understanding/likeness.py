@@ -9,7 +9,7 @@ from sync.understanding.model import Statement
 
 _LATIN_WORD: Final = re.compile(r"[a-z0-9][a-z0-9+#.'_-]*")
 _CJK_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
-# Characters that say how something is said, not what is said: pronouns, particles, negations, adverbs.
+# Characters of the form, not of the content: pronouns, particles, negations, adverbs.
 _FUNCTION_CHARACTERS: Final = frozenset(
     "我你您他她它们咱俺的地得了着过是在不没也都就和与跟这那吗呢吧啊呀哦哈嘛啦把被很太最更现已"
 )
@@ -25,7 +25,7 @@ _FUNCTION_WORDS: Final = frozenset(
         """,
     )
 )
-# That something is liked is not what is said: "我喜欢跑步" and "我现在喜欢茶" share nothing.
+# That something is liked is no content: "我喜欢跑步" and "我现在喜欢茶" share nothing.
 _TASTE_VERBS: Final = re.compile(
     r"(?:喜欢|喜爱|热爱|偏爱|偏好|讨厌|想要|习惯)(?:([\u3400-\u9fff])(?=[了的吧啊呀]|\W|$))?"
 )

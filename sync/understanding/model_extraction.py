@@ -1,7 +1,7 @@
 """Ask a language model about exchanges, in the background: off until one is offered, bounded by calls a day.
 
-Exchanges wait in memory and are lost with the process: the rules have read them already. A batch is asked about when
-nothing was recorded for some seconds; a batch that fails is asked about once more.
+Exchanges wait in memory and are lost with the process: the rules have read them already. A batch is sent when
+nothing was recorded for some seconds; a batch that fails is sent a second time.
 """
 
 import asyncio

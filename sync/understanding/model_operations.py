@@ -1,4 +1,4 @@
-"""What a model is asked about exchanges, and which operations of its answer are accepted. Pure.
+"""The question to a model about exchanges, and which operations of its answer are accepted. Pure.
 
 A model classifies; it does not write. The text of a fact is its quote, which must occur literally in what the user
 typed in the exchange that the operation names. Everything else in an answer is refused. Slots are left to the rules: a

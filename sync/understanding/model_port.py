@@ -7,7 +7,7 @@ from sync.errors import XiaobaiError
 
 
 class ModelFailed(XiaobaiError):
-    """A model gave no usable answer. Nothing was recorded; the exchanges are asked about once more."""
+    """A model gave no usable answer. Nothing was recorded; the exchanges are sent a second time."""
 
     kind: ClassVar[str] = "model_failed"
     retryable: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """What `status` says of the model. Calls and tokens are those of today."""
+    """What `status` says of the model. Calls and tokens are counted by day."""
 
     source: str = "off"  # off, client, or api
     max_calls_per_day: int = 0

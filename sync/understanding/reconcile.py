@@ -39,7 +39,7 @@ class RecordedStatement:
 
     statement: Statement
     fact_id: str  # unique; a repeated statement keeps the id of the first
-    event_id: str  # the event in which it was said: the evidence
+    event_id: str  # the event that states it: the evidence
     hlc: str
     recorded_at: str
     device_id: str
@@ -229,7 +229,7 @@ class _FactBook:
     def _is_repeat(self, fact_id: str, said: RecordedStatement) -> bool:
         """Whether a statement repeats the fact of the same key.
 
-        A superseded fact that is said again is a new one, and so is the former text of an edited one.
+        A superseded fact that the user states again is a new one, and so is the former text of an edited one.
         """
         draft = self._drafts[fact_id]
         if draft.status is FactStatus.SUPERSEDED:

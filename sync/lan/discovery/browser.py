@@ -27,7 +27,7 @@ from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
 CHECK_SECONDS: Final = 10.0  # how often the addresses of this machine and the day are looked at
 RESOLVE_MS: Final = 3_000
-MAX_RESOLVING: Final = 8  # announcements that came without their record and are asked for at once
+MAX_RESOLVING: Final = 8  # announcements that came without their record and are queried at once
 MAX_NAMES: Final = 256  # announcements in a minute; more are a flood, and their cache is dropped
 FLOOD_PAUSE: Final = 60.0  # seconds without discovery after a flood
 LOOPBACK: Final = "127.0.0.1"
@@ -117,7 +117,7 @@ class Discovery:
         return sorted(set(get_all_addresses()) - {LOOPBACK})
 
     async def _announce_at(self, state: InterfaceState, port: int) -> None:
-        """Make the announcement of today at one address; a failure is kept and tried again."""
+        """Announce this day's mark at one address; a failure is kept and tried again."""
         now = self._clock.monotonic()
         if state.paused_until > now:
             return

@@ -131,7 +131,7 @@ class PeerConversation:
 
     def _on_events(self, events: frames.Events) -> list[Action]:
         if self._peer is None or events.epoch != self._peer.epoch:
-            return []  # the answer to a request of before
+            return []  # the answer to an earlier request
         if not self._requested:
             raise ProtocolError("events came that were not asked for")
         self._received += len(events.events)
@@ -177,7 +177,7 @@ class PeerConversation:
         return subtract(subtract(self._peer.erasures, self._own.held), self._asked)
 
     def _lacking(self) -> NumberRanges:
-        """What the peer offers and this device lacks, apart from what was asked for in vain."""
+        """What the peer offers and this device lacks, apart from what it requested in vain."""
         if self._peer is None:
             return NO_NUMBERS
         offered = union(self._peer.erasures, self._peer.events)

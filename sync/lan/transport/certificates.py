@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from sync.cloud.auth.device_key import ALGORITHM_PREFIX
 from sync.system.files import remove_private, write_private
 
-# The certificate's own signature proves nothing and nobody checks it; a fixed key makes it the same everywhere.
+# The certificate's own signature proves nothing and no side checks it; a fixed key makes it the same everywhere.
 _SIGNER: Final = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"xiaobai-memory lan certificate 1").digest())
 _NOT_BEFORE: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _NOT_AFTER: Final = datetime(9999, 12, 31, tzinfo=UTC)  # a wrong clock must not lock a device out

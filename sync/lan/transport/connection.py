@@ -14,7 +14,7 @@ from sync.lan.transport.trust import RefusalCause
 from sync.runtime.change_counter import ChangeCounter
 
 MAX_WAITING_MESSAGES: Final = 256  # to a peer that does not read; an honest one is never owed as many
-CHANGE_PAUSE: Final = 0.2  # seconds in which changes of the log are told together
+CHANGE_PAUSE: Final = 0.2  # seconds in which changes of the log are announced together
 REST_FACTOR: Final = 4.0  # a long log takes long to look through: rest so many times as long before the next look
 
 

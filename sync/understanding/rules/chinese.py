@@ -22,14 +22,14 @@ _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
 
 @dataclass(slots=True)
 class _Clause:
-    """A clause in its sentence: where it stands, its visible words without fillers, and what was read in it."""
+    """A clause in its sentence: its position, its visible words without fillers, and what was read in it."""
 
     start: int
     end: int
     text: str
     reading: Reading | None = None
-    is_part: bool = False  # a wish that the clause before explains, or the reason of one: part of its statement
-    is_closed: bool = False  # belongs to nobody's statement: a request, a question, another speaker
+    is_part: bool = False  # a request that the clause before explains, or the reason of one: part of its statement
+    is_closed: bool = False  # belongs to no statement: a request, a question, another speaker
 
 
 def read_chinese(sentences: Sequence[Sentence]) -> list[Statement]:
@@ -75,7 +75,7 @@ def _clauses(sentence: Sentence) -> Iterator[_Clause]:
 
 
 def _in_number(text: str, at: int) -> bool:
-    """Whether a mark stands between two digits, as in 2,900 and 9:30."""
+    """Whether a mark is between two digits, as in 2,900 and 9:30."""
     return text[at : at + 1] in ",:：" and text[at - 1 : at].isdigit() and text[at + 1 : at + 2].isdigit()
 
 
@@ -110,7 +110,7 @@ class _Speaker:
     condition_at: int  # where a condition begins
     foreign: bool = False  # not the author of themselves
     past: bool = False
-    once: bool = False  # of today, this time: so are the clauses behind it
+    once: bool = False  # limited to this day or this time: so are the clauses behind it
     _reported: bool = False
     _of_time: bool = False
     _of_thing: bool = False
@@ -156,7 +156,7 @@ def _read_sentence(sentence: Sentence, clauses: list[_Clause], context: _Context
 
 
 def _read_plain_wishes(sentence: Sentence, clauses: list[_Clause]) -> None:
-    """A wish without a word of duration counts if a fact explains it: before it, or as a part of its statement."""
+    """A request without a word of duration counts if a fact explains it: before it, or as a part of its statement."""
     if sentence.is_question:
         return
     for clause, after in pairwise(clauses):

@@ -103,7 +103,7 @@ _OPEN_MY: Final = re.compile(
 
 
 def is_boss_wish(clause: str) -> bool:
-    """Whether a clause says what somebody whom the author works for wants: it shapes the author's work."""
+    """Whether a clause says what a person wants for whom the author works: it shapes the author's work."""
     return _BOSS.search(clause) is not None
 
 
@@ -246,7 +246,7 @@ def _slot(rule: ClauseRule, match: re.Match[str], clause: str) -> str | None:
 
 
 def _topic_slot(clause: str) -> str | None:
-    """The slot of a habit whose occasion stands in front (出差我都订…): the occasion and the verb."""
+    """The slot of a habit that begins with its occasion (出差我都订…): the occasion and the verb."""
     match = re.search(
         r"^(?P<topic>[^，,我你]{2,8}?)我(?:都|就|一般|只|现在|平时|自己|一直|通常|也)*(?P<verb>坐|订|用|住|走|吃"
         r"|喝|穿|买|开|骑|看|写|发|交)",

@@ -1,4 +1,4 @@
-"""Chinese wishes to the assistant that are meant to last: about answers, code, documents."""
+"""Chinese requests to the assistant that are meant to last: about answers, code, documents."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ _STANDING: Final = re.compile(
     r"|平时)[^，,]{0,12}都(?:用|按|请|要|写|给|以|放|走|不要|别)|(?<![大家们])都(?:请|要用|给我)|的时候(?:都"
     r"|请|先|多|少|别|千万)"
 )
-_MANNER: Final = re.compile(  # how the assistant speaks: such a wish lasts without saying so
+_MANNER: Final = re.compile(  # how the assistant speaks: such a request lasts without saying so
     r"(?i)回[答复]|答复|说话|语气|口吻|(?:解释|讲解)(?=[^，,]{0,4}(?:时|尽量|都|得|越))|称呼|叫我|喊我|称我"
     r"|客套|客气|啰嗦|罗嗦|废话|表情|emoji|道歉|人话|大白话|长篇大论|[跟和对]我说|问我|默认我|当我|卖萌|恭维"
     r"|拍马屁|别夸|绕弯子|术语|提醒我"
@@ -78,9 +78,9 @@ _REQUEST: Final = re.compile(
 
 
 def read_wish(clause: str, *, has_reason: bool) -> Reading | None:
-    """A standing wish about answers, code or documents; not one about the task at hand.
+    """A lasting request about answers, code or documents; not one about the task at hand.
 
-    `has_reason`: the author gave a fact about themselves beside it, so that a plain wish is meant to last.
+    `has_reason`: the author gave a fact about themselves beside it, so that a plain request is meant to last.
     """
     if _ONCE.search(clause) or _NO_WISH.search(clause):
         return None
@@ -106,7 +106,7 @@ _POLITE: Final = re.compile(
 
 
 def read_polite_wish(clause: str) -> Reading | None:
-    """A standing wish about answers in the form of a question: 以后能不能别用英文回答我？"""
+    """A lasting request about answers in the form of a question: 以后能不能别用英文回答我？"""
     match = _POLITE.search(clause)
     if (
         match is None

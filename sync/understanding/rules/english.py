@@ -89,7 +89,7 @@ def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, corre
 
 
 def _is_foreign(text: str, *, was_foreign: bool) -> bool:
-    """Whether somebody other than the author speaks or is spoken of; the clause before decides if this one does not."""
+    """Whether another person than the author speaks or is meant; the clause before decides if this one does not."""
     if gates.REPORTED.search(text) or (gates.OTHER_SUBJECT.search(text) and not grammar.FIX.search(text)):
         return True
     return was_foreign and re.match(r"(?i)(?:i|i'm|im|i've|my|we|our)\b", text) is None
@@ -124,7 +124,7 @@ def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correc
 
 
 def _asks_for_replies(text: str) -> bool:
-    """Whether a polite question is a standing wish about answers: would you please call me Ann from now on?"""
+    """Whether a polite question is a lasting request about answers: would you please call me Ann from now on?"""
     about_replies = is_about_replies(text) or reply_topic(text) == "reply.address"
     return about_replies and gates.STANDING.search(text) is not None
 
@@ -191,7 +191,7 @@ _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was 
 
 
 def _wish(text: str, sentence: Sentence) -> Reading | None:
-    """A standing wish; not one about the task at hand."""
+    """A lasting request; not one about the task at hand."""
     return None if sentence.is_question else _lasting_wish(text)
 
 

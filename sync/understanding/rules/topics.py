@@ -1,4 +1,4 @@
-"""What a statement is about: the role of a named tool, the topic of a standing wish, the section of the document."""
+"""What a statement is about: the role of a named tool, the topic of a lasting request, the section of the document."""
 
 import re
 from typing import Final
@@ -151,7 +151,7 @@ def tool_role(text: str) -> str | None:
 
 
 def reply_topic(text: str) -> str | None:
-    """The slot of a wish about answers."""
+    """The slot of a request about answers."""
     return next((slot for slot, pattern in _REPLY_TOPICS if pattern.search(text)), None)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 MAX_MESSAGE_LENGTH: Final = 2000  # characters; a longer message was pasted in good part
 MAX_TYPED_LINES: Final = 6
 MAX_CLAUSE_LENGTH: Final = 160  # characters; a longer one states nothing, and patterns need not run on it
-HIDDEN: Final = "\ufffc"  # stands for one character of a quotation or of code
+HIDDEN: Final = "\ufffc"  # replaces one character of a quotation or of code
 
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})[^`\n]*\n(?:.*\n)??\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 _QUOTED: Final = re.compile(
@@ -79,7 +79,7 @@ _SENTENCE: Final = re.compile(
 )
 _ABBREVIATION: Final = re.compile(r"\b(?:e\.g|i\.e|vs|mr|mrs|dr|ms|st|etc)\.$", re.IGNORECASE)
 _COLON: Final = re.compile(r"[:：](?!\d|\\|/)")
-# What stands before a colon that its writer's own words may follow.
+# The text before a colon that its writer's own words may follow.
 _OWN_HEAD: Final = re.compile(
     r"(?i)我|咱|本[人组所司校院店]|目标|情况|约定|结论|决定|拍.?板|敲定|通过|要求|规矩|规则|原则|习惯|偏好"
     r"|补充|说明|记住|记一下|记下|记得"
@@ -112,7 +112,7 @@ _FOREIGN_HEAD: Final = re.compile(  # a text to work on, a speaker, an example f
     r"|name a|copied|pasted|docs|documentation|manual|readme|note says|novel|character|resume|cv|cover letter"
     r"|bio|speech|toast|draft)\b"
 )
-_TEXT_TASK: Final = re.compile(  # a request whose object is a text that stands in the same message without a colon
+_TEXT_TASK: Final = re.compile(  # a request about a text in the same message without a colon
     r"(?i)^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
     r"|朗读|改一?下|译)(?!.{0,12}(?:之前|前)[先，,])"
     r"(?:一?下)?(?:这|下|以下|成|为)"
@@ -169,7 +169,7 @@ def _typed_lines(message: str) -> list[str]:
 
 
 def _sentences(line: str) -> Iterator[Sentence]:
-    """The sentences of a line up to text that somebody else may have written."""
+    """The sentences of a line up to text that another person may have written."""
     visible = _QUOTED.sub(lambda match: HIDDEN * len(match[0]), line)
     if _TEXT_TASK.search(visible):
         return
@@ -191,7 +191,7 @@ def _announces_foreign_text(line: str) -> bool:
 
 
 def _foreign_colon(sentence: str) -> re.Match[str] | None:
-    """The colon after which somebody else may speak: what stands before it does not announce the user's own words."""
+    """The colon after which another person may speak: the text before it does not announce the user's own words."""
     for mark in _COLON.finditer(sentence):
         head = sentence[: mark.start()]
         if _FOREIGN_HEAD.search(head) or not _OWN_HEAD.search(head):
