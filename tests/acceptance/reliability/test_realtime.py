@@ -68,7 +68,7 @@ def test_an_update_on_one_device_is_soon_in_the_other_s_load(home_a: Home, home_
 
 def test_an_edit_by_hand_is_soon_in_the_other_s_load(home_a: Home, home_b: Home, user: User) -> None:
     with open_listening_device(home_a, user), open_listening_device(home_b, user) as b:
-        wait_for_lines(home_a, "你好")
+        wait_for_lines(home_a, "今天的安排")
         word = unique_text("喜欢")
         text = home_a.file.read_text("utf-8")
         begun = time.monotonic()
