@@ -76,6 +76,7 @@ UNLABELLED: Final = {
     "sync.lan.transport.certificates:_load_own_certificate": (
         "read once, under a password that is in memory only; the next start takes away what a kill left"
     ),
+    "sync.notes.queries:NoteQueries._copy_for_team": "a copy for the team; exported again, what is there is left alone",
     "bridge.methods.memory.lessons:_write_tree": (
         "a copy for the user in a folder that was empty; a killed export is refused there by name and begun elsewhere"
     ),

@@ -4,16 +4,17 @@ import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from tests.sidecar import COMMAND, REPOSITORY, Home
 
 PEER: Final = Path(__file__).parents[1] / "context_peer.mjs"
-TODAY: Final = date.today()  # noqa: DTZ011 - the day of the sidecar's clock
+TODAY: Final = datetime.now(ZoneInfo("Asia/Shanghai")).date()  # the zone of `Home`
 YESTERDAY: Final = (TODAY - timedelta(1)).isoformat()
 LAST_MONTH: Final = (TODAY - timedelta(40)).isoformat()
 Step = dict[str, Any]

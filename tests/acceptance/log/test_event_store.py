@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from sync.accounts.sidecar_lock import hold_sidecar_lock
-from sync.daily.service import DailyService
 from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.acceptance.environment import cloud_settings, files_containing, wait_until_synced
@@ -121,16 +120,17 @@ def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> No
 async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(home: Home) -> None:
     settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
     async with open_app(settings, AppMode.HELPER) as app:
-        daily = app.daily
+        tracker = app._open_sessions
+        ended_sessions = tracker.ended_sessions
 
-        def meanwhile() -> DailyService:
+        async def meanwhile() -> list[str]:
             """The files have caught up; the other command finds the lock held."""
-            app.daily = daily
+            tracker.ended_sessions = ended_sessions  # type: ignore[method-assign]
             home.run("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_late", "payload": {}}))
             assert events_in_files(home) == []
-            return daily()
+            return await ended_sessions()
 
-        app.daily = meanwhile
+        tracker.ended_sessions = meanwhile  # type: ignore[method-assign]
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_late"]
 
 

@@ -63,7 +63,7 @@ async def fill_tables(app: App) -> None:
     await app.reconcile_memory_file()
     await app.event_files.write_pending()
     assert (await app.recall().search(SearchRequest("问题"))).hits
-    await app.memory_service.update(ExchangeInput("我的电话是 13800138000", "好"))
+    await app.memory_service.update(ExchangeInput("打给 13800138000", "好"))
     (refused,) = await app.log.append([draft("refused")])
     with closing(sqlite3.connect(app.log.database.path)) as connection, connection:
         connection.execute("insert into erasure_key values (1, 'a key')")
