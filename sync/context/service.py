@@ -109,7 +109,7 @@ class ContextService:
             candidates,
             session_id=request.session_id,
             given_ids=await self._given_ids(request.session_id),
-            shown=self._shown(request.session_id).has,
+            shown=self._texts_of_session(request.session_id).has,
             is_outdated=facts.is_outdated,
             asks_for_past=asks_for_past,
             max_items=request.max_items,
@@ -148,7 +148,7 @@ class ContextService:
         if search.turns and signals.self_mentions and not any(one.outcome is Outcome.GIVEN for one in found):
             found = await self._of_dialogue(scoped)
         if signals.is_work_request and not names_technology(search.query):
-            found += await self._standing(scoped, facts)
+            found += await self._standing_facts(scoped, facts)
         return found, result.partial
 
     async def _of_dialogue(self, search: SearchRequest) -> list[Candidate]:
@@ -173,7 +173,7 @@ class ContextService:
         result = await self._recall().search(replace(search, query=subject, turns=(), preset=BY_WORDS))
         return selection.asked_candidates(selection.continued_session(result.hits), Reason.CONTINUATION)
 
-    async def _standing(self, search: SearchRequest, facts: KnownFacts) -> list[Candidate]:
+    async def _standing_facts(self, search: SearchRequest, facts: KnownFacts) -> list[Candidate]:
         """What the user said about how they want such work done: facts first, of the project first."""
         known = await self._recall().of_events(search, facts.ids_about_work(search.query))
         asked = replace(search, query=STANDING_QUERY, turns=(), limit=STANDING_SEARCHED, scope=Scope.ALL)
@@ -203,7 +203,7 @@ class ContextService:
         except StorageError as error:  # the context is right all the same
             log.warning("what a session was given was not noted: %s", type(error).__name__)
 
-    def _shown(self, session_id: str | None) -> ShownTexts:
+    def _texts_of_session(self, session_id: str | None) -> ShownTexts:
         block = self._stable.get(session_id) if session_id is not None else None
         return ShownTexts() if block is None else block.shown_texts()
 

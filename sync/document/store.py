@@ -273,7 +273,7 @@ def _columns(connection: Transaction, before: RowMapping | None, snapshot: Snaps
     else:
         columns["base"] = before["version"] if before["base"] is None else before["base"]
         columns["bytes"], columns["entry_ids"] = difference.encode()
-    RECENT_SNAPSHOTS.put((columns["bytes"], columns["entry_ids"]), snapshot)
+    RECENT_SNAPSHOTS.add((columns["bytes"], columns["entry_ids"]), snapshot)
     return columns
 
 
@@ -301,7 +301,7 @@ def _snapshot(connection: Transaction, row: RowMapping) -> Snapshot:
         if base is None or base_digest(base["bytes"]) != difference.base_digest:
             raise ValueError(f"the base of version {row['version']} is not there any more")
         snapshot = difference.apply_to(_snapshot(connection, base))
-    RECENT_SNAPSHOTS.put(key, snapshot)
+    RECENT_SNAPSHOTS.add(key, snapshot)
     return snapshot
 
 
@@ -319,7 +319,7 @@ class SnapshotCache:
                 self._snapshots.move_to_end(key)
             return self._snapshots.get(key)
 
-    def put(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
+    def add(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
         with self._guard:
             for other in self._snapshots.values():
                 if other is not snapshot:

@@ -72,7 +72,7 @@ class LanAccess:
             port=port,
             problem=None if service is None else service.problem,
             trusted=await self._count_others(),
-            found=0 if service is None else service.found(),
+            found=0 if service is None else service.candidate_count(),
             interfaces=() if service is None else service.interfaces(),
             peers=self.peers(),
             refusals=() if service is None else tuple(

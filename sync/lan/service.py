@@ -128,8 +128,8 @@ class LanService:
                 self._kept.clear()
                 self._active.clear()
 
-    def found(self) -> int:  # devices of the account that are announced on the network
-        return 0 if self._discovery is None else self._discovery.found
+    def candidate_count(self) -> int:  # devices of the account that are announced on the network
+        return 0 if self._discovery is None else self._discovery.candidate_count
 
     def interfaces(self) -> tuple[LanInterfaceJson, ...]:
         """The addresses at which this device announces itself."""

@@ -51,7 +51,7 @@ class LessonCapture:
 
         def decide(connection: Transaction) -> tuple[Sequence[EventDraft], Callable[[], MatchedLesson]]:
             again = store.match(connection, request)
-            return self._shown(again, request), lambda: again
+            return self._hint_events(again, request), lambda: again
 
         return await self._lessons.write(decide)
 
@@ -73,7 +73,7 @@ class LessonCapture:
             return self._capture_in(connection, request, call, tool_call, is_failure=is_failure)
 
         result = await self._lessons.write(decide)
-        if shown := self._shown(result.match, request):
+        if shown := self._hint_events(result.match, request):
             await self._lessons.write(lambda _: (shown, lambda: None))
         return result
 
@@ -168,7 +168,7 @@ class LessonCapture:
             )
         ]  # fmt: skip
 
-    def _shown(self, found: MatchedLesson, request: MatchRequest) -> list[EventDraft]:
+    def _hint_events(self, found: MatchedLesson, request: MatchRequest) -> list[EventDraft]:
         if found.lesson_id is None:
             return []
         return [self._lessons.drafts.draft_counted(found.lesson_id, "shown", session_id=request.session_id)]

@@ -111,12 +111,12 @@ def new_note_text(payload: Payload, layer: Layer, *, note_id: str, now: str, ses
 def merged_note_text(note: Note, payload: Payload, *, now: str, session: str) -> str:
     """The note with the scene, the evidence and the rejected options that it lacks. The same text if it lacks none."""
     text = note.text
-    if _folded(payload.scene) not in {_folded(line) for line in note.when_to_load}:
+    if _comparable(payload.scene) not in {_comparable(line) for line in note.when_to_load}:
         text = with_bullet(text, "When to load", payload.scene)
-    decision = _folded(note.sections.get("Context / Decision", ""))
-    if payload.evidence and _folded(payload.evidence) not in decision:
+    decision = _comparable(note.sections.get("Context / Decision", ""))
+    if payload.evidence and _comparable(payload.evidence) not in decision:
         text = with_bullet(text, "Context / Decision", f"**Signals**: {payload.evidence}")
-    added = [option for option in payload.rejected if _folded(option) not in decision]
+    added = [option for option in payload.rejected if _comparable(option) not in decision]
     if added:
         text = with_bullet(text, "Context / Decision", f"**Alternatives**: {LIST_SEPARATOR.join(added)}")
     if text == note.text:
@@ -173,5 +173,5 @@ def _bounds(payload: Payload) -> str:
     return f"Applies to: {payload.scene}; a single occasion, confirm again when it changes"
 
 
-def _folded(text: str) -> str:
+def _comparable(text: str) -> str:
     return "".join(text.casefold().split())

@@ -84,7 +84,7 @@ def _faults(value: object) -> Iterator[tuple[str, str]]:
     if not isinstance(value, Mapping):
         yield "", "is no object"
         return
-    yield from ((f".{_shown(name)}", "is no field of a payload") for name in value if name not in _FIELDS)
+    yield from ((f".{_field_label(name)}", "is no field of a payload") for name in value if name not in _FIELDS)
     yield from _text_faults(value, "scene", required=True)
     yield from _principle_faults(value)
     yield from _text_faults(value, "evidence", required=False)
@@ -133,7 +133,7 @@ def _score_faults(scores: object) -> Iterator[tuple[str, str]]:
     if not isinstance(scores, Mapping):
         yield ".scores", "is no object"
         return
-    yield from ((f".scores.{_shown(name)}", "is no score") for name in scores if name not in DIMENSIONS)
+    yield from ((f".scores.{_field_label(name)}", "is no score") for name in scores if name not in DIMENSIONS)
     for name in DIMENSIONS:
         score = scores.get(name)
         if type(score) is not int or not 0 <= score <= MAX_SCORE:
@@ -152,5 +152,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.replace("\0", "").split())
 
 
-def _shown(name: object) -> str:
+def _field_label(name: object) -> str:
     return str(name)[:40]

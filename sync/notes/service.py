@@ -93,7 +93,7 @@ class NotesService:
                 hint = "`notes questions` lists those that wait; they expire after 30 days."
                 raise InvalidInput("no such question waits for an answer", field="questionId", hint=hint)
             if option is AnswerOption.COMPARE:
-                return replace(self._asked(opened, question), status="compared")
+                return replace(self._question_outcome(opened, question), status="compared")
             if option is AnswerOption.WRITE_AS_NEW and question.action not in {Action.MERGE, Action.REPLACE}:
                 raise InvalidInput("only a merge or a replacement can be written as new", field="option")
             if option is AnswerOption.CONFIRM and self._is_stale(opened, question):
@@ -111,7 +111,7 @@ class NotesService:
         async with self.workspace.open(project) as opened:
             await self._expire(opened)
             pending = opened.audit.pending(self.workspace.clock.now())
-            return [self._asked(opened, question) for question in pending]
+            return [self._question_outcome(opened, question) for question in pending]
 
     async def set_status(self, project: str, note_id: str, status: str) -> NoteOutcome:
         """Archive a note, or make it active or local again. Raises InvalidInput."""
@@ -217,7 +217,7 @@ class NotesService:
         ended = (MEMORY_QUESTION_EXPIRED, {"question_id": question.question_id})
         await self.workspace.record(project, ended, (MEMORY_QUESTION_ASKED, question_to_payload(again)))
         reason = "the note changed since the question was asked; nothing was written"
-        return replace(self._asked(opened, again), reason=reason)
+        return replace(self._question_outcome(opened, again), reason=reason)
 
     async def _write_new(
         self, opened: OpenNotes, question: Question, payload: Payload, layer: Layer, replaced: NoteFile | None
@@ -239,9 +239,9 @@ class NotesService:
     async def _ask(self, opened: OpenNotes, question: Question, reason: str) -> NoteOutcome:
         project = str(opened.folder.project)
         await self.workspace.record(project, (MEMORY_QUESTION_ASKED, question_to_payload(question)))
-        return replace(self._asked(opened, question), reason=reason)
+        return replace(self._question_outcome(opened, question), reason=reason)
 
-    def _asked(self, opened: OpenNotes, question: Question) -> NoteOutcome:
+    def _question_outcome(self, opened: OpenNotes, question: Question) -> NoteOutcome:
         before, after = self._texts(opened, question)
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1)
         note_id = question.note_id or question.new_note_id

@@ -30,13 +30,13 @@ async def check_lessons(files: "LessonFiles") -> HealthCheck:
     found = f"{len(report.lessons)}, of which candidates: {candidates}; {folder}"
     if report.unreadable:
         hint = "Repair or remove these files; until then they stay as they are, and show no lesson of now."
-        return HealthCheck("lessons", ok=False, found=f"{found}; {_listed(report.unreadable.values())}", hint=hint)
+        return HealthCheck("lessons", ok=False, found=f"{found}; {_join_names(report.unreadable.values())}", hint=hint)
     if report.differing:
         hint = "The next command about lessons reads an edit of these files, and writes them again."
-        return HealthCheck("lessons", ok=None, found=f"{found}; differ: {_listed(report.differing)}", hint=hint)
-    kept = f"; kept beside the lessons: {_listed(report.kept)}" if report.kept else ""
+        return HealthCheck("lessons", ok=None, found=f"{found}; differ: {_join_names(report.differing)}", hint=hint)
+    kept = f"; kept beside the lessons: {_join_names(report.kept)}" if report.kept else ""
     return HealthCheck("lessons", ok=True, found=f"{found}{kept}")
 
 
-def _listed(names: "Iterable[str]") -> str:
+def _join_names(names: "Iterable[str]") -> str:
     return ", ".join(list(names)[:MAX_SHOWN_FILES])

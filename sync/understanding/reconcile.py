@@ -116,7 +116,7 @@ class _ActiveFacts:
         self._by_slot: dict[tuple[str, str], set[str]] = {}
         self._by_word: dict[tuple[str, str, bool, bool], set[str]] = {}  # subject, word, slotless, negative
 
-    def put(self, fact_id: str, subject: str, statement: Statement) -> None:
+    def add(self, fact_id: str, subject: str, statement: Statement) -> None:
         """Add a fact, or replace its statement."""
         self.remove(fact_id)
         content = content_of(statement.text)
@@ -272,7 +272,7 @@ class _FactBook:
                 self._end(name, at, fact_id)
         if statement.change is not None and not replaced and (ended := self._ended_by(subject, statement)) is not None:
             self._end(ended, at, fact_id)
-        self._active.put(fact_id, subject, statement)
+        self._active.add(fact_id, subject, statement)
 
     def _ended_by(self, subject: str, new: Statement) -> str | None:
         """The active fact that a statement of a change ends: it shares most content with it, the newest of equals.

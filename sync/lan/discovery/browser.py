@@ -81,7 +81,7 @@ class Discovery:
         return {state.address: state.problem for state in self._interfaces.values()}
 
     @property
-    def found(self) -> int:
+    def candidate_count(self) -> int:
         """How many devices of the account are announced."""
         return len(self._candidates)
 

@@ -53,7 +53,7 @@ async def test_two_devices_of_one_account_find_each_other_and_get_level(tmp_path
         await a.device.record_notes("甲")
         await until(lambda: a.service.peers() and b.service.peers())
         await until_async(lambda: _has_text(b, "甲"), b.device.log.changed)
-        assert a.service.found() == b.service.found() == 1
+        assert a.service.candidate_count() == b.service.candidate_count() == 1
         assert [(one.address, one.problem) for one in a.service.interfaces()] == [("127.0.0.1", None)]
 
 
@@ -87,7 +87,7 @@ async def test_devices_of_two_accounts_do_not_call_each_other() -> None:
         await until(lambda: one._interfaces and other._interfaces)
         states = [state for found in (one, other) for state in found._interfaces.values()]
         await until(lambda: all(len(state.names) >= 2 for state in states))
-        assert one.found == other.found == 0
+        assert one.candidate_count == other.candidate_count == 0
         assert calls == []
 
 
