@@ -7,7 +7,7 @@ from sync.clock import Clock, new_event_id
 from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.model import EventDraft
-from sync.redaction import Redactor
+from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
 
@@ -20,7 +20,7 @@ def fact_extractor(
     The ids derive from the exchange's, so a call that is repeated with its idempotency key records nothing twice, even
     if the rules changed in between.
     """
-    statements = extract_statements(question, answer)
+    statements = [one for one in extract_statements(question, answer) if not _has_placeholder(one.text)]
 
     def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
         if not statements or not drafts:
@@ -33,3 +33,8 @@ def fact_extractor(
         return [exchange, *messages, *statement_drafts(statements, exchange, redactor)]
 
     return add_facts
+
+
+def _has_placeholder(text: str) -> bool:
+    """Whether redaction took a value out of the statement, which says nothing without it."""
+    return any(placeholder(kind) in text for kind in KINDS)

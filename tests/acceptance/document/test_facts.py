@@ -37,6 +37,12 @@ def test_what_the_user_states_is_a_fact_with_its_exchange_as_evidence(home: Home
     assert home.json("facts", "list")["facts"] == [fact], "after a restart"
 
 
+def test_a_statement_whose_value_is_redacted_is_no_fact(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.update("我的电话是 13800138000")
+        assert statements(sidecar) == []
+
+
 def test_a_repeated_call_gives_no_second_fact(home: Home) -> None:
     with Sidecar(home) as sidecar:
         for _ in range(2):
