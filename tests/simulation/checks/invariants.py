@@ -338,14 +338,15 @@ def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
 
 
 def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
-    """Events that a peer sent, and that their author was revoked before it could send to the server."""
+    """Events that a peer sent and their author, revoked or restored from a backup, will not send to the server."""
     memory = world.server.user_logs.get(profile.owner or "")
     if LAN not in world.plan.kinds or memory is None:
         return set()
     revoked_ids = {device_id for device_id, row in memory.devices.items() if row.revoked_at is not None}
     stored = {event.event_id for event in memory.events}
     authors = {event_id: profile.events[event_id]["device_id"] for event_id in profile.cloud() - stored}
-    return {event_id for event_id, author in authors.items() if author in revoked_ids}
+    restored_ids = {str(device.settings.device_id) for device in world.devices if device.emptied}
+    return {event_id for event_id, author in authors.items() if author in revoked_ids | restored_ids}
 
 
 def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:
