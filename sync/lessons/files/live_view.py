@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
-
 from sync.errors import StorageBusy
 from sync.lessons.files.hand_edits import (
     HandEdits,
@@ -27,6 +25,7 @@ from sync.lessons.files.tree import FOLDERS, INDEX_FILE, render_tree
 from sync.lessons.model import Lesson
 from sync.lessons.service import LessonService
 from sync.system.files import make_folder_below, make_private_folder, read_once, translate_os_errors, write_private
+from sync.system.process_lock import ProcessLock
 
 LOCK_TIMEOUT: Final = 20.0  # seconds that writing the files waits for another process
 MANIFEST_FILE: Final = ".written.json"
@@ -72,6 +71,7 @@ class LessonFiles:
         self._lessons = lessons
         self._profile = profile
         self._is_other_profile = is_other_profile
+        self._lock = ProcessLock(folder / ".lock", timeout=LOCK_TIMEOUT, timeout_error=_busy_error)
 
     async def read_edits(self) -> None:
         """Take in what was edited by hand, if anything was. Raises StorageError."""
@@ -86,13 +86,7 @@ class LessonFiles:
         """Take in what was edited by hand, and write the files as the lessons are now. Raises StorageError."""
         replica_id = await self._lessons.replica_id()
         await asyncio.to_thread(self._make_folders)
-        lock = FileLock(self.folder / ".lock", timeout=LOCK_TIMEOUT, thread_local=False)
-        try:
-            with translate_os_errors(self.folder):
-                await asyncio.to_thread(lock.acquire)
-        except Timeout:
-            raise StorageBusy("another process writes the files of the lessons") from None
-        try:
+        async with self._lock.hold():
             state = await asyncio.to_thread(self._read, replica_id)
             records = [record for found in state.edits.records.values() for record in found]
             if records:
@@ -100,8 +94,6 @@ class LessonFiles:
             lessons = await self._lessons.all()
             with translate_os_errors(self.folder):
                 await asyncio.to_thread(self._write, state, lessons, replica_id)
-        finally:
-            lock.release()
 
     async def inspect(self) -> FilesReport:
         """The lessons of the tables, and the files that differ from them; it writes nothing."""
@@ -188,3 +180,7 @@ class LessonFiles:
         if index is not None and not before.manifest.digests:
             with suppress(FileExistsError), (self.folder / FOREIGN_INDEX_FILE).open("xb") as file:
                 file.write(index)
+
+
+def _busy_error() -> StorageBusy:
+    return StorageBusy("another process writes the files of the lessons")
