@@ -1,8 +1,7 @@
 """What leaves: answers, answers of batches, notifications, requests to the client; framed as the peer wants them.
 
-Decision that lives here
-    * Notifications are hints. While nobody has spoken yet (the framing is unknown) or the client does not read, the
-      newest per method is kept and said later, so they cannot grow us either.
+Notifications are hints: before the first message (the framing is unknown), and while the client does not read, only the
+newest of each method is kept and sent later, so they take no memory without bound.
 """
 
 import logging

@@ -8,5 +8,4 @@ from typing import Final
 STABLE_CHARS: Final = 6_000  # the block of a system prompt: about 4,000 tokens of Chinese
 TURN_CHARS: Final = 2_000  # the block before a message
 TURN_ITEMS: Final = 3  # more than three distract a model more than they help
-HOOK_PROMPT_CHARS: Final = 1_200  # the block that a hook puts before a prompt
 ITEM_CHARS: Final = 400  # of one item in a turn block, so that three fit with their frame

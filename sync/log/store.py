@@ -309,16 +309,6 @@ def read_by_types(connection: Transaction, types: Sequence[str], *, after: int) 
     return (event_of_row(row) for row in connection.execute(_OF_TYPES, {"after": after, "types": types}).mappings())
 
 
-def contains_text(connection: Transaction, device_id: str, event_type: str, searched: str) -> bool:
-    """Return whether an event of this type and device contains a text. It scans all of them."""
-    matching = select(events.c.position).where(
-        events.c.device_id == device_id,
-        events.c.type == event_type,
-        events.c.payload.contains(searched, autoescape=True),
-    )
-    return connection.execute(matching.limit(1)).first() is not None
-
-
 def newest_position_of_types(connection: Transaction, types: Sequence[str]) -> int:
     """Return the position of the newest event of these types; 0 if there is none."""
     return int(connection.execute(_newest_position_query(tuple(types))).scalar_one())

@@ -84,14 +84,6 @@ class AnswerOption(StrEnum):
     COMPARE = "d"
 
 
-OPTION_NAMES: Final = {
-    AnswerOption.CONFIRM: "confirm",
-    AnswerOption.CANCEL: "cancel",
-    AnswerOption.WRITE_AS_NEW: "write as new",
-    AnswerOption.COMPARE: "compare",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ScoreCard:
     """Five scores of 0 to 2: decision gain, transfer, trigger, verifiable, stable."""

@@ -13,14 +13,14 @@ from sync.understanding.fact_events import statement_drafts
 
 
 def fact_extractor(
-    question: str, answer: str, redactor: Redactor, clock: Clock
+    question: str, redactor: Redactor, clock: Clock
 ) -> Callable[[Transaction, list[EventDraft]], list[EventDraft]]:
     """Find the facts in a redacted exchange; return what adds their events to the drafts of the exchange.
 
     The ids derive from the exchange's, so a call that is repeated with its idempotency key records nothing twice, even
     if the rules changed in between.
     """
-    statements = [one for one in extract_statements(question, answer) if not _has_placeholder(one.text)]
+    statements = [one for one in extract_statements(question) if not _has_placeholder(one.text)]
 
     def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
         if not statements or not drafts:

@@ -119,7 +119,7 @@ def explain_importance(
     if is_small_talk(user_message):
         return (ImportancePart("small talk", SMALL_TALK),)
     if statements is None:
-        statements = extract_statements(user_message, ai_response)
+        statements = extract_statements(user_message)
     parts = [ImportancePart("exchange", BASE)]
     if statements:
         kinds = {one.kind for one in statements}

@@ -166,7 +166,7 @@ class MemoryService:
             return lambda _, drafts: drafts
         from sync.understanding.capture import fact_extractor  # noqa: PLC0415 - at its first use
 
-        return fact_extractor(redacted.user_message, redacted.ai_response, self._redactor, self._clock)
+        return fact_extractor(redacted.user_message, self._redactor, self._clock)
 
     async def language(self) -> Language:
         """The language of what is recorded now."""
