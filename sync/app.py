@@ -159,6 +159,11 @@ class App:
             await self._log_storage_errors("purge", partial(self.log.database.purge, wait_for_readers=False))
         await self._log_storage_errors("insights", self._insights_cache.remove_if_stale)  # it may hold erased text
 
+    async def write_files(self) -> None:
+        """Reconcile the memory file and append to the event files, for a process that exits."""
+        await self.reconcile_memory_file()
+        await self.event_files.write_pending()
+
     async def record_ended_sessions(self) -> None:
         """Record the sessions that have ended, if no sidecar does."""
 

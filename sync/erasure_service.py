@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # loaded at their first use
     from sync.retention.service import RetentionService
 
 CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the server to confirm an erasure
+FILES_TIMEOUT: Final = 3.0  # seconds that an answer waits for the event files to be written
 RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quarantine
 
 
@@ -106,9 +107,8 @@ class ErasureService:
             return ErasureStatus(0)
         requested = await self.request(event_ids)
         named = requested.named
-        if self.is_sidecar:
-            await self.event_files.write_pending()
-        is_applied = self.is_sidecar and not await self.log.database.read(erasure.has_pending)
+        in_files = self.is_sidecar and await self.event_files.write_all(FILES_TIMEOUT)
+        is_applied = in_files and not await self.log.database.read(erasure.has_pending)
         confirmation = await self._cloud_confirmation() if named else "none"
         here: Literal["done", "soon"] = "done" if is_applied else "soon"
         return ErasureStatus(len(named), here, confirmation, len(requested.kept_files))

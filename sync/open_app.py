@@ -74,11 +74,10 @@ async def open_app(
         elif app.is_sidecar:
             await app.reconcile_memory_file()
         yield app
-        if app.is_sidecar:
-            await app.reconcile_memory_file()
-            await app.event_files.write_pending()
         if mode is AppMode.HELPER and own_lock is not None and not app.login_flow.profile_left.is_set():
             await _finish_helper(app, own_lock)
+        elif app.is_sidecar:
+            await app.write_files()
     # the lock's former holder may have finished before we recorded
     if mode is AppMode.HELPER and sidecar_lock is None and is_sidecar_lock_free(settings):
         async with open_app(settings, AppMode.HELPER, clock=clock, cloud=cloud):
@@ -86,18 +85,17 @@ async def open_app(
 
 
 async def _finish_helper(app: App, lock: FileLock) -> None:
-    """Record ended sessions and release the lock; acquire it again while other processes have recorded something.
+    """Write the files, record ended sessions, release the lock; again while other processes have recorded something.
 
-    A process that records after the last check finds the lock free.
+    A process that records after the last check finds the lock free. So the position is read before the files are
+    written: what is recorded in between makes another round.
     """
     seen = -1
     while (newest := await app.log.newest_position()) > seen and reacquire_if_free(lock):
-        if seen >= 0:
-            await app.reconcile_memory_file()
-            await app.event_files.write_pending()
-        seen = newest
+        await app.write_files()
         await app.record_ended_sessions()
         lock.release()
+        seen = newest
 
 
 async def _build_app(

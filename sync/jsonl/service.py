@@ -1,5 +1,6 @@
 """The event files of one profile: the JSONL export, sessions, imports, and their background jobs."""
 
+import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -31,10 +32,24 @@ class EventFilesService:
 
     async def write_pending(self) -> None:
         """Write one batch into the files, for a command or a sidecar that exits; the next process writes the rest."""
+        await self._write(self.runner.catch_up(batches=1))
+
+    async def write_all(self, timeout: float) -> bool:
+        """Write all that is pending; return whether that was done within `timeout` seconds."""
         try:
-            await self.runner.catch_up(batches=1)
+            async with asyncio.timeout(timeout):
+                return await self._write(self.runner.catch_up())
+        except TimeoutError:
+            return False
+
+    async def _write(self, catching_up: Coroutine[None, None, int]) -> bool:
+        """Whether the files were written; a failure is logged."""
+        try:
+            await catching_up
         except StorageError as error:
             log.warning("the files of events could not be written: %s. %s", error.message, error.hint or "")
+            return False
+        return True
 
     async def _run_files(self) -> None:
         try:

@@ -39,7 +39,7 @@ _OTHER_LABEL: Final = ("其他记录", "other events")
 class ErasureStatus:
     """How many events were erased, and where the erasure is still pending.
 
-    `here`: `soon` if another process writes the memory file. `cloud`: `none` if no event was ever sent, `refused` if
+    `here`: `soon` if a running sidecar still writes the files. `cloud`: `none` if no event was ever sent, `refused` if
     server put the request into quarantine. `kept_files`: files of notes that stay because they were changed by hand.
     """
 
@@ -118,7 +118,7 @@ def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
     """What of an erasure is still pending; empty if nothing is."""
     if not erased.count:
         return ""
-    here = "正在运行的程序会在几秒内更新记忆文件。", " The running sidecar updates the memory file within seconds."
+    here = "正在运行的程序会在几秒内更新文件。", " The running sidecar updates the files within seconds."
     cloud = {
         "none": ("", ""),
         "done": ("云端已清除，其他设备在下次同步时清除。", " The cloud has erased it; other devices follow."),

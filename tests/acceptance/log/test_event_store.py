@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 from contextlib import ExitStack
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -117,20 +118,22 @@ def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> No
     assert home.json("events", "rebuild-files")["written"] == 0
 
 
-async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(home: Home) -> None:
+@pytest.mark.parametrize("last_step", ["event_files.runner.catch_up", "_open_sessions.ended_sessions"])
+async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(home: Home, last_step: str) -> None:
     settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
     async with open_app(settings, AppMode.HELPER) as app:
-        tracker = app._open_sessions
-        ended_sessions = tracker.ended_sessions
+        owner, name = attrgetter(last_step.rpartition(".")[0])(app), last_step.rpartition(".")[2]
+        step = getattr(owner, name)
 
-        async def meanwhile() -> list[str]:
-            """The files have caught up; the other command finds the lock held."""
-            tracker.ended_sessions = ended_sessions  # type: ignore[method-assign]
+        async def and_meanwhile(**options: Any) -> Any:
+            """Another command records just after this step, and finds the lock held."""
+            setattr(owner, name, step)
+            result = await step(**options)
             home.run("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_late", "payload": {}}))
             assert events_in_files(home) == []
-            return await ended_sessions()
+            return result
 
-        tracker.ended_sessions = meanwhile  # type: ignore[method-assign]
+        setattr(owner, name, and_meanwhile)
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_late"]
 
 

@@ -1,5 +1,6 @@
 """不要保存 and 删除记忆 as a person says them: what the answer says is so when it comes."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from sync.open_app import AppMode, open_app
+from sync.settings.settings import Settings
 from tests.acceptance.environment import (
     Network,
     ServerRows,
@@ -63,6 +66,24 @@ def test_nothing_of_a_conversation_is_kept_before_and_after_it_was_said(home: Ho
         assert say(sidecar, save, sessionId="s1")["done"]
         assert sidecar.update(later, sessionId="s1")["recorded"]
         wait_for_lines(home, later)
+
+
+async def test_an_answer_waits_until_the_event_files_are_written(home: Home) -> None:
+    settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
+    secret = unique_text("离职打算")
+    async with open_app(settings, AppMode.HELPER) as app:
+        draft = app.draft_builder.build(message("s1", secret))
+        [recorded] = await app.log.append([draft])
+        await app.event_files.write_pending()
+        runner = app.event_files.runner
+        async with runner._lock:  # as when the background job is writing
+            erasing = asyncio.create_task(app.erasure.erase_and_confirm([recorded.event.event_id]))
+            while not erasing.done() and not runner._lock._waiters:  # noqa: ASYNC110 - a lock has no event
+                await asyncio.sleep(0)
+        assert (await erasing).here == "done"
+        assert secret.encode() not in b"".join(path.read_bytes() for path in home.data.rglob("*.jsonl"))
+        async with runner._lock:
+            assert not await app.event_files.write_all(0), "the answer then says that a file is still to be written"
 
 
 def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says_so(home: Home) -> None:
