@@ -362,7 +362,7 @@ BUGS: Final = (
     PlantedBug("no update is recorded", ((MemoryService, "update", _update_refused),), 0),
     PlantedBug("a load answers with nothing", ((MemoryService, "_compose_answer", _emptied),), 0),
     PlantedBug("files are not synced before the rename", ((sync.system.files, "os", _without_sync(os)),), 7),
-    PlantedBug("files are written in place", ((sync.system.files, "replace_with_retry", _in_place),), 8),
+    PlantedBug("files are written in place", ((sync.system.files, "replace_with_retry", _in_place),), 28),
     PlantedBug(
         "what is saved soon after our own write is taken for it",
         ((MemoryFile, "_write", _write_noted), (MemoryFile, "_ingest", _blind_after_own_write)),
@@ -389,7 +389,7 @@ BUGS: Final = (
     PlantedBug(
         "a file without its end is whole",
         (_ANY_END, (WriteInProgress, "is_running", _always(answer=False))),
-        22,
+        36,
         extra_action_set=PAUSING,
     ),
     PlantedBug(
