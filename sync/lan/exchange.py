@@ -70,7 +70,7 @@ class PeerExchange:
                 case CheckNumbers(last):
                     await self._log.database.read(store.check_numbers, last)
                 case ReadHoldings():
-                    own = await self._log.database.read(store.read_holdings)
+                    own = await self._log.database.read(store.read_holdings, self._conversation.own)
                     waiting = [*self._conversation.on_holdings(own), *waiting]
 
     async def _read_events(self, asked: SendEvents) -> AsyncIterator[Message]:

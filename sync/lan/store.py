@@ -1,5 +1,6 @@
 """The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -10,7 +11,7 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.errors import DeviceForked
 from sync.lan.protocol.have_want import Holdings
-from sync.lan.protocol.ranges import NumberRanges
+from sync.lan.protocol.ranges import NumberRanges, Range, union
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
@@ -41,14 +42,20 @@ select kind, replica_id, min(replica_seq) as first, max(replica_seq) as last fro
     select replica_id, replica_seq,
            case when not ({_OFFERED}) then 'held'
                 when type in ({_sql_list(RETRACTING_TYPES)}) then 'erasures' else 'events' end as kind
-    from events
+    from events where position > :after
   )
 ) group by kind, replica_id, island order by replica_id, first
 """)  # noqa: S608 - constants only
-_IN_RANGE: Final = text(f"""
-select * from events
-where replica_id = :replica and replica_seq between :first and :last and {_OFFERED}
-order by replica_seq
+_NEWS: Final = text(f"""
+select max(position) as position, coalesce(max(type in ({_sql_list(RETRACTING_TYPES)})), 0) as retracts
+from events where position > :after
+""")  # noqa: S608 - constants only
+_IN_RANGES: Final = text(f"""
+with wanted (first, last) as (
+  select json_extract(value, '$[0]'), json_extract(value, '$[1]') from json_each(:ranges)
+)
+select events.* from wanted cross join events
+where replica_id = :replica and replica_seq between first and last and {_OFFERED}
 """)  # noqa: S608 - constants only
 
 _LATE: Final = text(f"""
@@ -68,19 +75,27 @@ _UNDER: Final = text("select event_id from events where replica_id = :replica an
 EventReview = Callable[[Transaction, Event], Event]
 
 
-def read_holdings(connection: Transaction) -> Holdings:
-    """What this log holds and offers, as ranges of numbers. It reads the index of the whole log."""
-    kinds: dict[str, dict[str, list[tuple[int, int]]]] = {"held": {}, "erasures": {}, "events": {}}
-    for row in connection.execute(_ISLANDS):
+def read_holdings(connection: Transaction, before: Holdings | None = None) -> Holdings:
+    """What this log holds and offers, as ranges of numbers.
+
+    With the holdings of before only newer events are read, unless one of them may take others back: then, and at
+    first, all of them are. A payload that came back since is offered in the next connection.
+    """
+    epoch = log_store.existing_replica_id(connection)
+    if before is None or before.epoch != epoch:
+        before = Holdings(epoch)
+    news = connection.execute(_NEWS, {"after": before.position}).one()
+    if news.position is None:
+        return before
+    if news.retracts:
+        before = Holdings(epoch)
+    kinds: dict[str, dict[str, list[Range]]] = {"held": {}, "erasures": {}, "events": {}}
+    for row in connection.execute(_ISLANDS, {"after": before.position}):
         kinds[row.kind].setdefault(row.replica_id, []).append((row.first, row.last))
-    ranges = {kind: {replica: tuple(found) for replica, found in of.items()} for kind, of in kinds.items()}
-    held: dict[str, list[tuple[int, int]]] = {}
-    for of in kinds.values():
-        for replica, found in of.items():
-            held.setdefault(replica, []).extend(found)
-    merged = {replica: _joined(found) for replica, found in held.items()}
-    epoch, erasures, offered = log_store.existing_replica_id(connection), ranges["erasures"], ranges["events"]
-    return Holdings(epoch, merged, erasures, offered, _last_of(connection, erasures, offered))
+    found = {kind: {replica: tuple(ranges) for replica, ranges in of.items()} for kind, of in kinds.items()}
+    erasures, offered = union(before.erasures, found["erasures"]), union(before.events, found["events"])
+    held = union(union(before.held, found["held"]), union(found["erasures"], found["events"]))
+    return Holdings(epoch, held, erasures, offered, _last_of(connection, erasures, offered), news.position)
 
 
 def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple[int, str]]:
@@ -110,17 +125,6 @@ def check_numbers(connection: Transaction, last: Mapping[str, tuple[int, str]]) 
             raise DeviceForked("a peer has other events under numbers that are in use here")
 
 
-def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Ranges that do not overlap, sorted, with those that touch joined."""
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if joined and joined[-1][1] + 1 == first:
-            joined[-1] = (joined[-1][0], last)
-        else:
-            joined.append((first, last))
-    return tuple(joined)
-
-
 def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) -> list[Event] | None:
     """The offered events of these numbers, erasure requests and corrections first; None if the epoch is over.
 
@@ -130,9 +134,8 @@ def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) 
         return None
     found: list[Event] = []
     for replica, ranges in numbers.items():
-        for first, last in ranges:
-            rows = connection.execute(_IN_RANGE, {"replica": replica, "first": first, "last": last}).mappings()
-            found += [event_of_row(row) for row in rows]
+        wanted = {"replica": replica, "ranges": json.dumps(ranges)}
+        found += [event_of_row(row) for row in connection.execute(_IN_RANGES, wanted).mappings()]
     if not found:
         return []
     retractions = Retractions()
@@ -144,6 +147,8 @@ def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) 
 
 
 def _without_local_marks(event: Event) -> Event:
+    if ERASURE_STATE_FIELD not in event.extra:
+        return event
     extra = {name: value for name, value in event.extra.items() if name != ERASURE_STATE_FIELD}
     return replace(event, extra=extra)
 
@@ -181,6 +186,8 @@ def store_events(
 
 def _as_local(event: Event) -> Event:
     """The event without what only the server, or the log that it is in, may say of it."""
+    if event.server_seq is None and event.server_ts is None and not event.position:
+        return event
     return replace(event, server_seq=None, server_ts=None, position=0)
 
 

@@ -520,7 +520,7 @@ BUGS: Final = (
         "a peer gets what stays on the device",
         (
             (sync.lan.store, "_ISLANDS", _offering_all(sync.lan.store._ISLANDS)),
-            (sync.lan.store, "_IN_RANGE", _offering_all(sync.lan.store._IN_RANGE)),
+            (sync.lan.store, "_IN_RANGES", _offering_all(sync.lan.store._IN_RANGES)),
         ),
         30,
         LAN,

@@ -22,7 +22,7 @@ class Holdings:
     """What this device's log holds, of one epoch, and the part of it that it offers to peers.
 
     `erasures`: offered erasure requests and corrections; `events`: all other offered events. `last`: the highest
-    offered number of each replica and its event id.
+    offered number of each replica and its event id. `position`: that of the last event that was read.
     """
 
     epoch: str
@@ -30,6 +30,7 @@ class Holdings:
     erasures: NumberRanges = field(default_factory=dict)
     events: NumberRanges = field(default_factory=dict)
     last: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class PeerConversation:
         self._deferred: frames.Want | None = None  # waits until the peer's erasure requests are here
         self._received = 0  # events of the running answer
         self._empty_answers = 0
+
+    @property
+    def own(self) -> Holdings:
+        """The newest holdings of this device."""
+        return self._own
 
     @property
     def is_level(self) -> bool:

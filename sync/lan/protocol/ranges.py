@@ -3,7 +3,9 @@
 Ranges are sorted, do not overlap and do not touch, so equal sets are equal values.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final
 
 Range = tuple[int, int]
@@ -56,7 +58,9 @@ def first_numbers(numbers: NumberRanges, most: int) -> NumberRanges:
 
 def contains(numbers: NumberRanges, replica: str, number: int) -> bool:
     """Whether a set has a number."""
-    return any(first <= number <= last for first, last in numbers.get(replica, ()))
+    ranges = numbers.get(replica, ())
+    at = bisect_right(ranges, number, key=itemgetter(0))
+    return at > 0 and number <= ranges[at - 1][1]
 
 
 def _merge(ranges: Iterable[Range]) -> tuple[Range, ...]:

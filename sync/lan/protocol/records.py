@@ -8,7 +8,7 @@ import msgspec
 from sync.errors import InvalidInput
 from sync.lan.protocol.frames import ProtocolError
 from sync.lan.protocol.ranges import NumberRanges, contains
-from sync.log.envelope import check_name, event_ms, from_wire, to_wire
+from sync.log.envelope import check_name, from_wire, to_wire
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_NAME_LENGTH, Event
 
 MAX_RECORD_BYTES: Final = 64 * 1024  # the server's limit
@@ -44,7 +44,6 @@ def _parse(record: Mapping[str, Any], asked: NumberRanges) -> Event:
     )
     if not is_bounded:
         raise ProtocolError("an event has a value out of its bounds")
-    event_ms(event)
     return event
 
 

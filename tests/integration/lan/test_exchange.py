@@ -56,6 +56,42 @@ async def test_an_event_recorded_while_connected_travels(tmp_path: Path) -> None
         assert [event.payload for event in await b.events()] == [{"text": "后来"}]
 
 
+async def test_holdings_that_are_read_on_are_those_of_the_whole_log(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        known = await a.database.read(store.read_holdings)
+
+        async def read_on() -> None:
+            nonlocal known
+            whole = await a.database.read(store.read_holdings)
+            known = await a.database.read(store.read_holdings, known)
+            assert known == whole
+
+        await read_on()
+        old, *_ = await record(a, draft("一"), draft("留", kind=LESSON_LEARNED), draft("二"))
+        await read_on()
+        await b.record_notes("乙一", "乙二")
+        await meet(b, a)
+        await read_on()
+        assert known.position == 5
+        await record(a, draft("三"))
+        await a.log.append([EventDraft(PAYLOAD_EXPIRED, REDACTOR.clean_payload_with_ids("event_ids", [old], {}))])
+        await a.database.write(log_store.erase_payloads, [old])
+        await read_on()
+        await record(a, erasure("evt_of_nobody"))
+        await read_on()
+        await a.database.write(log_store.renumber_as_new_replica, [1, 3], a.clock)
+        await record(a, draft("四"))
+        await read_on()
+
+
+async def test_holes_in_the_numbers_are_neither_offered_nor_in_the_way(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        kinds = (LESSON_LEARNED if number % 2 else "note_taken" for number in range(2_400))
+        await record(a, *(draft("第几条", kind=kind) for kind in kinds))
+        await meet(a, b)
+        assert await b.rows("select replica_seq from events") == [(number,) for number in range(1, 2_400, 2)]
+
+
 async def test_events_travel_over_a_third_device(tmp_path: Path) -> None:
     async with devices(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
         await a.record_notes("甲")
