@@ -14,7 +14,7 @@ from sync.understanding.rules.chinese_wishes import is_negative, read_polite_wis
 from sync.understanding.rules.chinese_words import FAMILY, ME
 from sync.understanding.rules.reading import Reading
 from sync.understanding.rules.topics import section_of, tool_role
-from sync.understanding.rules.typed_text import MAX_CLAUSE_LENGTH, Sentence
+from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, Sentence
 
 _ANNOUNCEABLE: Final = frozenset({FactKind.KNOWLEDGE, FactKind.IDENTITY, FactKind.HABIT, FactKind.PREFERENCE})
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
@@ -49,7 +49,7 @@ def read_chinese(sentences: Sequence[Sentence]) -> list[Statement]:
 def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
     """What a question or request takes for granted about its author: 我用的 Sublime Text 里怎么…, 我家二宝上户口…."""
     for sentence in sentences:
-        if gates.REPORTED.search(sentence.visible) or gates.CONDITION.search(sentence.visible):
+        if any(gate.search(sentence.visible) for gate in (gates.REPORTED, gates.CONDITION, gates.JOKE, gates.SARCASM)):
             continue
         for kind, pattern in gates.PRESUPPOSED:
             if (match := pattern.search(sentence.visible)) is not None:
@@ -141,7 +141,7 @@ def _read_sentence(sentence: Sentence, clauses: list[_Clause], context: _Context
     """Read every clause of a sentence."""
     visible = sentence.visible
     context.announced = None
-    if gates.JOKE.search(visible) or gates.META_QUESTION.search(visible):
+    if any(gate.search(visible) for gate in (gates.JOKE, gates.SARCASM, gates.META_QUESTION)):
         for clause in clauses:
             clause.is_closed = True
         return
@@ -192,7 +192,8 @@ def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bo
         if clause.reading is not None:
             return
     is_task = gates.TASK.search(text) is not None and context.announced is None
-    if foreign or past or is_task or gates.OPINION.search(text) or gates.PASSING.search(text):
+    of_the_moment = any(gate.search(text) for gate in (gates.OPINION, gates.PASSING, gates.UNCERTAIN))
+    if foreign or past or is_task or of_the_moment:
         clause.is_closed = True
         return
     has_self = context.has_self or (gates.OWN_START.match(text) is not None and not sentence.is_question)
@@ -238,7 +239,9 @@ def _statements(sentence: Sentence, clauses: list[_Clause], *, correction: bool)
         last = at
         while last + 1 < len(clauses) and _continues(clauses[last], clauses[last + 1], clause.start):
             last += 1
-        yield _statement(sentence, clauses[at : last + 1], correction=correction)
+        whole = sentence.visible[clauses[at].start : clauses[last].end]
+        if whole.count(HIDDEN) <= MAX_HIDDEN * len(whole):
+            yield _statement(sentence, clauses[at : last + 1], correction=correction)
         at = last + 1
 
 

@@ -10,9 +10,19 @@ from sync.understanding.model import FactKind
 from sync.understanding.rules.chinese_identity_rules import IDENTITY_RULES
 from sync.understanding.rules.chinese_thing_rules import FIX_RULES, THING_RULES
 from sync.understanding.rules.chinese_wishes import is_negative
-from sync.understanding.rules.chinese_words import ADVERB, BODY, CONDITION, FAMILY, ME, OTHER_PEOPLE, PLACES
+from sync.understanding.rules.chinese_words import (
+    ADVERB,
+    BODY,
+    CONDITION,
+    DEVICE,
+    FAMILY,
+    ME,
+    NUMBER,
+    OTHER_PEOPLE,
+    PLACES,
+)
 from sync.understanding.rules.reading import ClauseRule, Reading
-from sync.understanding.rules.topics import EXCLUSIVE_ROLES, is_technical, tool_role
+from sync.understanding.rules.topics import EXCLUSIVE_ROLES, MAIN_LANGUAGE, is_technical, tool_role
 
 _PERSON_RULES: Final = (*IDENTITY_RULES, *THING_RULES)
 _PROJECT_SUBJECT: Final = re.compile(
@@ -21,7 +31,7 @@ _PROJECT_SUBJECT: Final = re.compile(
     r"(?:我们|本[司所校院店组部]|我司|公司|团队|组里|组内|小组|部门|项目|仓库|线上|生产|服务器|数据库|后端"
     r"|前端|移动端|mobile|web|接口|测试环境|测试机|预发|开发环境|开发机|部署|代码|分支|提交|内网|平台"
     r"|系统|产品|网站|官网|博客|网关|缓存|日志|监控|消息队列|报表|样式|登录|小程序|App|app|APP|CI|API|api"
-    r"|stack|技术栈|框架|ORM|库|机房|集群|镜像|域名|店里|门店|厂里?|学校|学院|医院|班上|学生|客户|客人|读者"
+    r"|单位|stack|技术栈|框架|ORM|库|机房|集群|镜像|域名|店里|门店|厂里?|学校|学院|医院|班上|学生|客户|客人|读者"
     r"|用户|合同"
     r"|公众号|周报|例会|站会|早会|发票|报销|栈|架构|模块|表结构|主键|密码|端口|主分支|流水线|文档|测试|数据"
     r"|照片|备份|合并|命名|变量|类名|函数|注释|缩进|编码|排版|格式|引用|评审|发版|上线|值班|测试环境的库)"
@@ -32,13 +42,13 @@ _PROJECT_PREDICATE: Final = re.compile(
     r"|放在|存|叫|开头|结尾|命名"
     r"|上限|版本|访问不了|连不[上了]|不接|停在|固定在|升不|没法升|兼容|支持到|写的|维护|一共|每(?:周|天|月|年"
     r"|次|个)|按|选|进(?!行|一步|度|来|去)|换|迁|搬|改|默认|遵守|遵循|来自|从[^，,]{1,8}来|主要|占|走的|挂"
-    r"|限制|分(?:为|成)|需要|得(?!到)|前(?:跑|必须|要))"
+    r"|限制|清一色|不再(?:支持|维护|提供|接)|分(?:为|成)|需要|(?<![笑累气冻饿困忙吵疼])得(?!到)|前(?:跑|必须|要))"
 )
 _PROJECT_RULE: Final = re.compile(
     r"要求|规定|不允许|不许|不让|禁止|不能|必须|不得|只认|只能|上限|红线|合规|访问不了|连不|没预算|没有预算"
 )
 _FAMILY_START: Final = re.compile(
-    rf"^(?:我|我们|咱|咱们|我家|我们家|俺|家里|家)?(?:的|这|那)?(?:两|俩|三)?(?:位|个)?(?P<who>{FAMILY})"
+    rf"^(?:我|我们|咱|咱们|我家|我们家|俺|家里|家)? ?(?:的|这|那)?(?:两|俩|三)?(?:位|个)?(?P<who>{FAMILY})"
 )
 _FAMILY_PREDICATE: Final = re.compile(
     r"是(?!不是|什么|说|想)|叫(?!我)|今年|岁|在[^，,]{1,14}(?:上班|工作|读|上学|教|做|当|上|念|住|开)"
@@ -47,7 +57,7 @@ _FAMILY_PREDICATE: Final = re.compile(
     r"|[上读念](?:小学|初中|高中|大学|幼儿园|[一二三四五六七八九]年级|[初高大研博]|中班|大班|小班)"
     r"|学[^，,]{1,6}|上[^，,]{0,4}[班课]|做[^，,]{1,8}的?$|当[^，,]{1,6}|当兵|退休|怀孕|生了|出差"
     r"|吃素|负责|管|合开|考(?!虑)|调[到回去]|转[到学]|搬[到去来回]|没有?(?:工作|退休金|医保)|结婚|忌日|生日"
-    r"|属|个子|身高|接到|转学|[没不]"
+    r"|属|个子|身高|接到|转学|[没不]|^[^，,是]{1,4}人$|血脂"
 )
 _FAMILY_VAGUE: Final = re.compile(
     r"说|问|让我|叫我|觉得|认为|想(?!学|考)|要我|给我|送|刚才|昨天|今天|今晚|发(?:来|给)|的(?:朋友|同学|同事"
@@ -87,17 +97,32 @@ _OPEN_STOP: Final = (
     "|图|个bug|报错|字段|列表|空|时间|印象|信心|必要|可能|办法|意见|兴趣知道|句话|段话)|就(?:是|想|要|问|说)"
     "|真(?:的)?(?:不|是|想)|太|好(?!动|静|客|吃)|快|马上|正(?!在学|在备|在考)|在(?!学|读|备|考|练|减))"
 )
+# What holds in general: abilities, refusals, and activities without a mark of time.
+_HABITUAL: Final = (
+    r"(?:(?:们|家|常去|住|租|[这那]边)?[^，,]{0,8}(?:特别|很|比较|非常|挺|有点|太)(?:厚|薄|小|大|高|矮|远|近|吵|老|旧|贵|冷|热|潮|干|窄|慢|少|多)$"
+    rf"|[^，,]{{1,8}}{NUMBER}(?:多|来)?(?:分钟|小时|公里|口人|平米?|层|楼)|们(?:家|这|都)|们[^，,]{{0,6}}(?:不[^，,]|没有|都这样"
+    rf"|在[^，,]{{1,8}}上$|只|从不|才|[周星逢])"
+    r"|[^，,得]{1,4}用(?!了|完|过|不)|(?:周|星期|礼拜)[一二三四五六日天]|常[去来]的"
+    r"|[^，,]{0,8}(?:容易|固定(?:在|是)|从来?不)|(?:只|不)?会(?!议|计|有|是|被|不会)|没有(?!想|人|时间|办法|问题|意见|兴趣)"
+    r"|(?:只|从不|不|也|都|爱)?(?:吃|喝|用|坐|住|穿|碰|接|养|抽|打(?!算|开|印|扰)|弹|拉|跳|练|跑|画|唱|骑|开(?!会|始|心|玩)|种|教|搞(?!定|不|错)"
+    r"|经营|卖|收|存|信(?!不)|学|考(?!虑)|读|戴|睡(?!不|着)|剪|拍|录|直播|运营|维护|上班|加班|熬夜|出差|值班|午睡|健身|跑步|游泳|写)"
+    r"|[和跟][^，,]{1,8}(?:结的?婚|合租|合伙|住|都是)|看(?!到|着|起来|上去|看|完|了|一|见)|炒(?!作)|正?在?学(?!校|院)|负责|带(?!来|走|上|着|我)|一个人[住带过]"
+    r"|欠|[^，,]{1,10}(?:结的婚|结婚[^，,]{1,6}年)|家[^，,]{1,6}(?:才|上|刚)|[^，,]{0,6}高考"
+    r"|[^，,]{0,8}(?:一个?[天周月年]|每[天周月年])[^，,]{1,})"
+)
 _OPEN: Final = re.compile(
     r"^(?:平时|一般|现在|目前)?(?:我(?:这人|这个人|自己|本人|平时|一般|通常|现在|目前|从小|向来|从来|一直"
     rf"|个人|手下|名下|手上|家)?|本人|俺家?|我家){ADVERB}(?!{FAMILY}|{OTHER_PEOPLE}"
-    rf"|{_OPEN_STOP})(?![^，,]*(?:[了过着吧啦]$|了[^，,]{{0,6}}$|一下|这个|那个|你|第[一二三两几0-9]"
+    rf"|{_OPEN_STOP})(?={_HABITUAL})(?![^，,]*(?:[了过着吧啦]$|了[^，,]{{0,6}}$|一下|这个|那个|你|第[一二三两几0-9]"
     r"|现在的))[^，,]{2,}$"
 )
+_OWNED: Final = "[^，,的]{0,4}(?:编辑器|浏览器|终端|课|店|家|组|班|公司|部门|单位)"
 _OPEN_MY: Final = re.compile(
-    rf"^(?:我|我们|咱们?|俺)的?(?!{FAMILY}|{OTHER_PEOPLE}|工资|脑子|人生|问题|情况|意思|代码|想法|建议|看法"
+    rf"^(?:我|我们|咱们?|俺)(?:的|(?=们|[A-Za-z ]|{DEVICE}|{_OWNED}))(?!{FAMILY}"
+    rf"|{OTHER_PEOPLE}|工资|脑子|人生|问题|情况|意思|代码|想法|建议|看法"
     r"|观点|疑问|需求|目的|重点|钱包|床|闹钟|天|心|错|答案|文章|作文|程序|脚本|报错|账号|理解|猜测|感觉|要求"
-    r"|话|任务|头像|运气|眼泪|脑子|灵魂|人生|爱)[^，,的我你了]{2,8}(?:是(?!不是|什么|谁|哪|怎|说)|在(?!哪"
-    r"|线)|有(?!没有|点|什么)|为(?!什么|何)|叫|用(?!不)|只|没有|不收|不用|不让|不能|要求|规定|统一|归|由|靠"
+    r"|数据集?|模型|表格?|字数|列表|文件|主角|话|任务|头像|运气|眼泪|脑子|灵魂|人生|爱)[^，,的我你了]{2,8}(?:是(?!不是|什么|谁|哪|怎|说)|在(?!哪"
+    r"|线)(?![^，,]*[^不]了)|有(?!没有|点|什么)|为(?!什么|何)|叫|用(?!不)|只|没有|不收|不用|不让|不能|要求|规定|统一|归|由|靠"
     r"|走)[^，,]+"
 )
 
@@ -150,8 +175,8 @@ _TIME_PREFIX: Final = re.compile(
 
 def read_clause(clause: str, *, has_self: bool, is_question: bool = False) -> Reading | None:
     """What a clause says about its author, their family or their project. `has_self`: so was the clause before."""
-    if _MOVED_FAMILY.search(clause):
-        return Reading(FactKind.RELATIONSHIP, None, False)
+    if (moved := _MOVED_FAMILY.search(clause)) is not None:
+        return Reading(FactKind.RELATIONSHIP, f"family.{_person(moved['who'])}.place", False)
     found = _read_plain(clause, has_self=has_self, is_question=is_question)
     if found is None and (prefix := _TIME_PREFIX.match(clause)) is not None:
         found = _read_plain(clause[prefix.end() :], has_self=has_self, is_question=is_question)
@@ -172,7 +197,7 @@ _SWITCHED_TOOL: Final = re.compile(
     rf"(?:{ME}|^)(?:已经|现在|最近|都|全)*(?:换成|换到|换回|改用|转用|切到|切回|迁到|用回)了?"
 )
 _MOVED_FAMILY: Final = re.compile(
-    rf"^(?:年前|年后|上[个周]月?|最近|刚|已经|昨天)?(?:我|我们)?(?:把|给|帮){FAMILY}(?:接|转学|转到|送到|搬|调"
+    rf"^(?:年前|年后|上[个周]月?|最近|刚|已经|昨天)?(?:我|我们)?(?:把|给|帮)(?P<who>{FAMILY})(?:接|转学|转到|送到|搬|调"
     r"|安顿)"
 )
 
@@ -267,6 +292,8 @@ def _object(text: str) -> str:
 
 def _tool_slot(clause: str) -> str | None:
     role = tool_role(clause)
+    if role == "language.programming" and not MAIN_LANGUAGE.search(clause):
+        return None  # who writes Go may write Python too
     if role is None or re.search(r"[也还](?!是)|和|、|插件|里我?装", clause):
         return None
     purpose = re.search(r"(?:写|做|跑|记|画|剪|敲|部署|搞)(前端|后端|脚本|网页|爬虫|测试|账|笔记|图|视频)", clause)
@@ -293,10 +320,15 @@ def _family(clause: str) -> Reading | None:
     match = _FAMILY_START.search(clause)
     if match is None or _FAMILY_VAGUE.search(clause) or not _FAMILY_PREDICATE.search(clause[match.end() :]):
         return None
-    who = re.sub(r"^(?:我|咱|俺|亲)", "", match["who"])
     attribute = next((name for name, words in _FAMILY_ATTRIBUTES if words.search(clause[match.end() :])), None)
-    slot = f"family.{_SAME_PERSON.get(who, who)}.{attribute}" if attribute else None
+    slot = f"family.{_person(match['who'])}.{attribute}" if attribute else None
     return Reading(FactKind.RELATIONSHIP, slot, is_negative(clause))
+
+
+def _person(word: str) -> str:
+    """The relative that a word names, as slots carry it."""
+    who = re.sub(r"^(?:我|咱|俺|亲)", "", word)
+    return _SAME_PERSON.get(who, who)
 
 
 _SAME_PERSON: Final = {

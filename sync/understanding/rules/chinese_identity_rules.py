@@ -3,7 +3,7 @@
 from typing import Final
 
 from sync.understanding.model import FactKind
-from sync.understanding.rules.chinese_words import BODY, CONDITION, ENDING, JOB, ME, NUMBER, PLACES, SUBJECT
+from sync.understanding.rules.chinese_words import ADVERB, BODY, CONDITION, ENDING, JOB, ME, NUMBER, PLACES, SUBJECT
 from sync.understanding.rules.reading import rule
 
 _FOOD_VERB: Final = "(?:吃|喝|碰|沾|摄入|食用|嚼|消化)"
@@ -58,7 +58,7 @@ IDENTITY_RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "age",
-        rf"{SUBJECT}(?:今年|都|快|刚|满|也|是|\s)*{NUMBER}{{1,4}} ?(?:多|来)?岁|{SUBJECT}今年{NUMBER}{{1,4}}\S?了"
+        rf"{SUBJECT}(?:今年|都|快|刚|满|也|是|\s)*{NUMBER}{{1,4}} ?(?:多|来)?岁|{SUBJECT}今年{NUMBER}{{1,4}}(?:\S?了|$)"
         rf"|{SUBJECT}(?:是)?(?:[7890]0|[八九]零|零零|[0零][05])后|{SUBJECT}(?:是)?\d{{2,4}} ?年(?:出?生)?的?(?:人)?"
         rf"$|{SUBJECT}属[鼠牛虎兔龙蛇马羊猴鸡狗猪](?:的)?$",
     ),
@@ -86,9 +86,11 @@ IDENTITY_RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "location",
-        rf"(?:{SUBJECT}|家)[^，,]{{0,4}}(?![^，,]*(?:把|接到|和前|和同))(?:住在|住的是"
+        rf"(?:{ME}{ADVERB}[^，,]{{0,4}}|^(?:上个?[周月]|去年|前年|月初|年前|年初)?{ADVERB}(?:长期|全家|一家|搬家|都)?"
+        rf"|家[^，,]{{0,4}})(?![^，,]*(?:把|接到|和前|和同))(?:住在|住的是"
         r"|(?<![不得熬记站忍抓挡扛撑顶稳困留耐])住(?=[^院酒宾民一几进校过不得的])|居住|定居|常住|常驻|坐标|base"
-        r"|人在|家在|租住|租在|租的房子?在|安家|现居|落户|租房|搬(?:到|去|来|回)(?!这|那))(?!哪)",
+        r"|人在|(?<![A-Za-z])(?<![A-Za-z] )家在|租住|租在"
+        r"|租的房子?在|安家|现居|落户|租房|搬(?:到|去|来|回)(?!这|那))(?!哪)",
         bare=True,
     ),
     rule(
@@ -120,7 +122,7 @@ IDENTITY_RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "role",
-        rf"{SUBJECT}(?:不?是|当|做)(?:一?[名个位]|搞|做|在)?[^，,]{{0,14}}?{JOB}[^，,]{{0,6}}$"
+        rf"{SUBJECT}(?:不?是|当|做)(?:一?[名个位]|搞|做|在)?[^，,得跟给]{{0,14}}?{JOB}[^，,]{{0,6}}$"
         rf"|本人[^，,]{{0,6}}{JOB}|^{JOB}{ENDING}",
     ),
     rule(

@@ -11,8 +11,15 @@ from sync.understanding.rules import english_grammar as grammar
 from sync.understanding.rules.changes import find_change, is_correction
 from sync.understanding.rules.english_rules import RULES
 from sync.understanding.rules.reading import ClauseRule, Reading
-from sync.understanding.rules.topics import EXCLUSIVE_ROLES, is_about_replies, reply_topic, section_of, tool_role
-from sync.understanding.rules.typed_text import MAX_CLAUSE_LENGTH, Sentence
+from sync.understanding.rules.topics import (
+    EXCLUSIVE_ROLES,
+    MAIN_LANGUAGE,
+    is_about_replies,
+    reply_topic,
+    section_of,
+    tool_role,
+)
+from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, Sentence
 
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
 
@@ -53,7 +60,7 @@ def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
 
 def _pieces(sentence: Sentence) -> Iterator[_Piece]:
     visible = sentence.visible.replace("\u2019", "'")
-    spans = [match.span() for match in gates.CLAUSE.finditer(visible)]
+    spans = [match.span() for match in gates.CLAUSE.finditer(visible) if not _joins_nouns(visible, match)]
     start = 0
     for left, right in [*spans, (len(visible), len(visible))]:
         body = visible[start:left]
@@ -62,25 +69,42 @@ def _pieces(sentence: Sentence) -> Iterator[_Piece]:
         lead = len(body) - len(body.lstrip())
         filler = gates.FILLER.match(body[lead:])
         begin = start + lead + (filler.end() if filler else 0)
-        end = start + len(body.rstrip(" .!?…"))
+        tag = gates.TAG.search(body)
+        end = start + len((body[: tag.start()] if tag else body).rstrip(" .!?…"))
         if begin < end <= begin + MAX_CLAUSE_LENGTH:
-            mark = "?" if body.rstrip().endswith("?") else ""
+            mark = "?" if tag is None and body.rstrip().endswith("?") else ""
             yield _Piece(begin, end, visible[begin:end] + mark)
         start = right
+
+
+def _joins_nouns(visible: str, mark: re.Match[str]) -> bool:
+    """Whether a mark joins two subjects (my wife and I) and not two clauses."""
+    return re.search(r"(?i)(?:^|[,;] )(?:my|our)(?: [\w'-]+){1,2}$", visible[: mark.start()]) is not None and bool(
+        re.match(r"(?i)\s*and (?:i|my|our)\b", visible[mark.start() :])
+    )
 
 
 def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, correction: bool) -> bool:
     """Read every clause; return whether the last one was about the author's family."""
     foreign = False
+    if gates.SARCASM.search(sentence.visible):
+        for piece in pieces:
+            piece.is_closed = True
+        return False
     if len(pieces) > 1 and gates.QUESTION.search(pieces[0].text) and _DECLARES.match(pieces[-1].text):
         pieces[-1].text = pieces[-1].text.rstrip("?")  # What should I cook, I can't eat gluten?
     condition = gates.CONDITION.search(sentence.visible)
+    wished = False
     for piece in pieces:
         text = piece.text
         conditional = condition is not None and piece.end > condition.start()
         if _BOSS.search(text) is None and not (kin and _KIN_PRONOUN.match(text)):
             foreign = conditional or _is_foreign(text, was_foreign=foreign)
         piece.found = _read(piece, sentence, foreign=foreign, kin=kin, correction=correction)
+        if piece.found is None and wished and not foreign and gates.DIRECTIVE.search(text) and not piece.is_closed:
+            piece.found = Reading(FactKind.PREFERENCE)
+        topic = None if piece.found is None else reply_topic(text) if piece.found.is_tentative else piece.found.slot
+        wished = topic is not None and topic.startswith("reply.")
         if piece.found is not None:
             kin = piece.found.kind is FactKind.RELATIONSHIP and piece.found.slot != "work.boss"
         elif re.match(rf"(?i)(?:my |our )?{gates.FAMILY}\b", text):
@@ -105,7 +129,7 @@ def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correc
     if not foreign:
         if (wish := _wish(text, sentence)) is not None:
             return wish
-        if grammar.FIX.search(text):
+        if grammar.FIX.search(text) and gates.OPINION.search(text) is None:
             return Reading(FactKind.KNOWLEDGE)
     if kin and _KIN_STATE.match(text):
         return Reading(FactKind.RELATIONSHIP)
@@ -166,11 +190,14 @@ def _open(text: str) -> Reading | None:
     if grammar.FACTS_OF_OTHERS.search(text) or grammar.TASK_NOUNS.search(text) or gates.REQUEST.search(text):
         return None
     if grammar.RESULTS.search(text):
-        return Reading(FactKind.KNOWLEDGE)
+        role = tool_role(text) if grammar.SWITCHED_TOOL.search(text) else None
+        return Reading(FactKind.PREFERENCE if role else FactKind.KNOWLEDGE, role)
     if grammar.FOR_ME.search(text):
         return Reading(FactKind.PREFERENCE)
     if grammar.OPEN_IM.search(text) or grammar.AS_A.search(text):
         return Reading(FactKind.IDENTITY)
+    if grammar.HAVE.search(text):
+        return Reading(FactKind.KNOWLEDGE)
     if grammar.OPEN_I.search(text):
         return Reading(FactKind.HABIT)
     if grammar.OPEN_MY.search(text):
@@ -196,14 +223,14 @@ def _wish(text: str, sentence: Sentence) -> Reading | None:
 
 
 def _lasting_wish(text: str) -> Reading | None:
-    if gates.ONCE.search(text):
+    if gates.ONCE.search(text) or " " not in text.strip():
         return None
     standing = gates.STANDING.search(text) is not None
     directive = gates.DIRECTIVE.search(text) is not None
     about = is_about_replies(text)
     if gates.WISH.search(text) is None and not (directive and (standing or about)):
         return None
-    if gates.REQUEST.search(text) and not standing:
+    if not standing and (gates.REQUEST.search(text) or gates.POINTS.search(text)):
         return None
     topic = reply_topic(text)
     return Reading(
@@ -221,13 +248,20 @@ def _slot(rule: ClauseRule, match: re.Match[str], text: str) -> str | None:
         case "diet.allergy" | "diet.restriction" | "taste":
             return f"{rule.topic}.{thing}" if thing else rule.topic if rule.topic != "taste" else None
         case "tool":
-            return None if re.search(r"(?i)\balso\b|\band\b", text) else tool_role(text)
+            return _tool_slot(text)
         case "device":
             return _device_slot(text)
         case "plan" | "schedule" | "finance" | "decision" | "family" | "pet" | "identity" | "health" | "work.boss":
             return None
         case other:
             return other
+
+
+def _tool_slot(text: str) -> str | None:
+    role = tool_role(text)
+    if role == "language.programming" and not MAIN_LANGUAGE.search(text):
+        return None  # who writes Go may write Python too
+    return None if re.search(r"(?i)\balso\b|\band\b", text) else role
 
 
 def _device_slot(text: str) -> str | None:
@@ -257,7 +291,9 @@ def _join(sentence: Sentence, pieces: list[_Piece], *, correction: bool) -> Iter
         last = at
         while last + 1 < len(pieces) and _continues(pieces[last], pieces[last + 1], pieces[at].start):
             last += 1
-        yield _statement(sentence, pieces[at : last + 1], correction=correction)
+        whole = sentence.visible[pieces[at].start : pieces[last].end]
+        if whole.count(HIDDEN) <= MAX_HIDDEN * len(whole):
+            yield _statement(sentence, pieces[at : last + 1], correction=correction)
         at = last + 1
 
 
@@ -284,5 +320,10 @@ def _continues(before: _Piece, after: _Piece, start: int) -> bool:
     if after.is_closed or after.end - start > MAX_STATEMENT_LENGTH:
         return False
     if after.found is not None:
+        about_kin = before.found is not None and before.found.kind is FactKind.RELATIONSHIP
+        if about_kin and after.found.kind is FactKind.RELATIONSHIP and _KIN_PRONOUN.match(after.text):
+            return True  # she's deaf says nothing alone
+        if before.found is not None and after.found.kind is FactKind.PREFERENCE and grammar.CHANGES.search(before.text):
+            return True
         return grammar.CHANGES.search(before.text) is not None and grammar.CHANGES.search(after.text) is not None
     return not re.match(r"(?i)(?:please|can|could|what|which|how|make|find|give|show|write)\b", after.text)

@@ -16,10 +16,17 @@ OTHERS: Final = (
     r"|interns?|clients?|customers?|teacher|landlord|classmates?|teammates?|cousins?|ex|professor|coach|doctor"
     r"|dentist|barista"
     r"|reviewers?|guy|guys|girl|lady|man|woman|someone|somebody|people|everyone|everybody|they|he|she|users?"
-    r"|students?|the radio|the news|the article|google|reddit|twitter|the internet)"
+    r"|students?|accountants?|lawyers?|plumbers?|builders?|electricians?|hairdressers?|tutors?|trainers?"
+    r"|receptionists?|secretary|assistants?|recruiters?|agents?|salesm[ae]n|postman|vendors?|suppliers?|contractors?"
+    r"|designers?|developers?|admins?|the radio|the news|the article|google|reddit|twitter|the internet)"
 )
 FICTION: Final = re.compile(
-    r"(?i)\brole-?play|\bpretend\b|\bimagine\b|\bnovel\b|\bheroine\b|\bprotagonist\b"
+    r"(?i)\bbe my (?:[\w-]+ ){0,2}(?:tutor|teacher|interviewer|boss|opponent|therapist|partner|coach|guide|host)\b"
+    r"|\bas if i\b|\blet's (?:do a|play)\b|\b(?:our|my) campaign\b|\b(?:elf|wizard|ranger|bard|paladin)\b"
+    r"|\bchapter (?:one|two|three|\d+)\b|\bmock (?:trial|interview|exam|court)|\b(?:for|in) (?:the|this|a|our"
+    r"|my) (?:\w+ )?(?:scene|scenario"
+    r"|sketch|skit"
+    r"|exercise|simulation|game)\b|\brole-?play|\bpretend\b|\bimagine\b|\bnovel\b|\bheroine\b|\bprotagonist\b"
     r"|\bmy (?:main )?character\b|\bin (?:my|the|this) (?:story|game|play|script|book|film|movie)\b"
     r"|\bshort story\b|\bpoem\b|\bhaiku\b|\blyrics\b|\bdebate\b"
     r"|\bact as\b|\byou(?:'re| are) (?:the|a|an|my) (?!right|star|life|legend|great|best)|\bplay the (?:part"
@@ -32,9 +39,27 @@ CONDITION: Final = re.compile(
     r"|hi|hello|thanks))|\bwould i\b|\bif i (?:were|had|was|ever|decided?|moved?|quit|wanted)\b|\bi wish\b"
     r"|\bone day\b"
 )
+# A cheer that what follows does not deserve.
+SARCASM: Final = re.compile(
+    r"(?i)^\W*(?:oh,? |well,? |ah,? )?(?:great|wonderful|fantastic|brilliant|lovely|perfect|awesome|terrific|splendid"
+    r"|marvell?ous|super|yeah,? right|sure|of course|yay|wow|nice|thanks a lot|how (?:nice|lovely)),? (?!thanks|thank"
+    r"|please|can|could|so\b|also|btw|by the way|here|then|that works|idea)(?:\w+ ){0,2}(?:i|we|another|my|just"
+    r"|exactly)\b"
+    r"(?!'(?:m|ve)|'d like| (?:am|live|work|use|have)\b)"
+    r"|\b(?:just|totally|absolutely) love it when\b|\bexactly what i needed\b"
+)
+TAG: Final = re.compile(r"(?i)[, ]+(?:yeah|right|ok(?:ay)?|alright|please|thanks|you know|innit|cool|deal) ?\?\s*$")
+# This one thing at hand: a request that names it does not last.
+POINTS: Final = re.compile(
+    r"(?i)\b(?:this|that|these|those) (?!repo|project|codebase|team|company|house|way|kind|sort|i\b|you\b|we\b)\w+"
+    r"|\bplaceholder\b|\b(?:here|above|below|only)$|\byes or no\b|\bno (?:explanation|comment|intro|preamble)$"
+    r"|\bit again\b"
+    r"|\b(?:in|of|to|from|for|at) the (?!future|end|beginning|metric|morning|mornings|evening|same)\w+"
+)
 REPORTED: Final = re.compile(
-    r"(?i)\b(?:says?|said|told|claims?|claimed|reckons?|insists?|asked|asks|wrote|writes|argues?|announced"
-    r"|according to|apparently|rumou?r|i (?:heard|read|saw) (?:that|somewhere)|word is|they say)\b"
+    r"(?i)\b(?<!gotta )(?:says?|said|told|claims?|claimed|reckons?|insists?|asked|asks|wrote|writes|argues?|announced"
+    r"|according to|apparently|rumou?r|i(?:'ve)? heard|i(?:'ve)? read that|i (?:read|saw) (?:that|somewhere)"
+    r"|nothing official|word is|they say)\b"
     rf"|\b{OTHERS} (?:thinks?|believes?|wants?|keeps?|always|never)\b"
 )
 OTHER_SUBJECT: Final = re.compile(
@@ -61,22 +86,32 @@ ONCE: Final = re.compile(
     r"|next) (?:one|part|line|paragraph|slide|point|row|column)\b"
 )
 PASSING: Final = re.compile(
-    r"(?i)\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
-    r"|kind of))* (?:tired|hungry|bored|stuck|confused|sorry|not sure|unsure|afraid|looking|trying|wondering"
+    r"(?i)\bon (?:holiday|vacation)\b|\boff sick\b|\bout of (?:the )?office\b|\bnearly (?:done|there|finished)\b"
+    r"|\bhave(?: only)? (?:[\w-]+ )?(?:minutes?|hours?|seconds?)\b|^(?:i|we)(?:'ve"
+    r"| have) been \w+ing\b(?!.*\b(?:for|since)\b)"
+    r"|\bi(?:'m| am|m)(?: (?:so|really|very|just|pretty|a bit|a little|quite|still|already|kinda"
+    r"|kind of))* (?:tired|hungry|bored|stuck|confused|sorry|not sure|unsure|afraid(?! of)|looking|trying|wondering"
     r"|getting(?! (?:married|divorced|a (?:dog|cat|puppy)))|having|here|back|done|ready|late|busy|happy|glad"
     r"|sure|curious|thinking|writing|reading|watching|waiting|fine|ok|okay|good|great|sad|angry|annoyed|cold"
     r"|hot|lost|impressed|worried|exhausted|sleepy|home|off|out|about|asking|aware|interested|hoping|seeing"
     r"|kidding|joking|feeling|gonna)\b|\bcan't believe\b|\blol\b|\blmao\b|\bjk\b|\bhaha\b.*\bjoke"
 )
 OPINION: Final = re.compile(
-    r"(?i)^(?:and |but |so |well |honestly,? )*(?:i (?:think|guess|feel|believe|suppose|wonder|doubt|reckon"
+    r"(?i)\b(?:thought|figured|suspected|assumed|blamed)\b|^(?:and |but |so |well |honestly,? )*(?:i (?:think"
+    r"|guess|feel|believe|suppose|wonder|doubt|reckon"
     r"|bet|hope|imagine|find (?:it|that)|agree|disagree)\b|in my (?:opinion|view)|imho|imo"
     r"|personally,? i (?:think|find|feel))|\bmade (?:of|entirely of)\b|\ballergic to (?:mondays|mornings|work"
-    r"|exercise|people|effort|meetings|maths?|homework|my \w+|drama|bad)\b|\bfluent sarcasm|\bmarried to (?:my"
+    r"|exercise|people|effort|meetings|maths?|homework|my \w+|drama|bad)\b|\b(?:ph\.?d|degree|masters?"
+    r"|doctorate|diploma|medal) in (?!engineering|nursing|marketing|accounting|computing|banking"
+    r"|teaching|counselling|housing|planning|manufacturing|printing)\w+ing\b|\bblack belt in (?!karate|judo|tae"
+    r"|aiki|jiu|brazil)"
+    r"|\blove language\b|\bseafood diet\b|\bonly hobby\b|\b(?:simply|totally|so) (?:adore|love|enjoy)\b"
+    r"|\bfluent sarcasm|\bmarried to (?:my"
     r"|the) (?:job|work|bed|sofa|couch|game)|\bconstant state of\b|\bph\.?d in (?:over|pro)\w+|\bidentify as\b"
     r"|\bput the \w+ in\b|\d+ ?% (?:coffee|caffeine|water|sarcasm|cheese)|\bon my \w+ (?:coffee|cup|beer)"
     r"|\bunread emails\b|\bcommitted relationship\b|\b(?:run|runs|running|live|survive) on (?:coffee|caffeine"
-    r"|spite|vibes)|\bi am become\b|\bfor breakfast\b|\bmy (?:wallet|bank account|bed|alarm|couch|fridge|liver"
+    r"|tea|sugar|spite|vibes|bad|memes|snacks)|\bi am become\b|\bfor breakfast\b|\bmy (?:wallet|bank account"
+    r"|bed|alarm|couch|fridge|liver"
     r"|brain) (?:says?|said|decided|thinks|hates|loves|is)\b|\bspirit animal\b|\bfluent in (?:sarcasm"
     r"|procrastination)\b"
 )
@@ -99,7 +134,7 @@ STANDING: Final = re.compile(
     r"|by default|every time|whenever|when i (?:write|ask|say|paste|send)|all (?:future )?(?:answers|replies"
     r"|responses)|each (?:reply|answer|response|time)|every (?:reply|answer|response|message|email|summary"
     r"|function|commit)|as a rule|in general|generally|unless i (?:ask|say)|alwyas|allways|any ?more|ever"
-    r"|again|no matter|henceforth|in this (?:repo|project|codebase))\b"
+    r"|(?<=don't )\w+ (?:\w+ )*again|no matter|henceforth|in this (?:repo|project|codebase))\b"
 )
 DIRECTIVE: Final = re.compile(
     r"(?i)^(?:(?:and|so|but|also|please|pls|plz|kindly|just|then|hence|therefore|oh|ok|in code"
@@ -111,15 +146,28 @@ DIRECTIVE: Final = re.compile(
     r"|default to|leave out|tell me|suggest|ask|treat|limit|spell|drop|cut)\b"
 )
 WISH: Final = re.compile(
-    r"(?i)\bi(?:'d| would)? (?:(?:really|much|always|usually|generally|strongly) )*(?:prefer|like|want|need"
-    r"|love|appreciate|rather)(?: it)? (?:you|your|to get|get|answers?|replies|responses|explanations|metric"
-    r"|bullets?|short|code|if you|when you|to be called|that you)\b|\bi(?:'d| would) rather (?:get|have|see"
-    r"|read|you)\b|\bmy (?:preference|preferred)\b|^(?:charts|dates|numbers|units|answers|replies|summaries"
+    r"(?i)\bi(?:'d| would) (?:(?:really|much|always|usually|generally|strongly) )*(?:prefer|like|love"
+    r"|appreciate|rather)"
+    r"(?: it)? (?:you(?! (?:to|could|would) (?:help|write|make|do|give|check|look|fix|find|see|tell|show|read"
+    r"|take|come|try"
+    r"|go|think|explain|translate)\b)|your (?:answers|replies|responses)|to get|get|answers?|replies|responses"
+    r"|explanations"
+    r"|metric|bullets?|short|if you|when you|to be (?:called|addressed)|that you|have|see|read)"
+    r"|\bi (?:(?:really|much|always|usually|generally|strongly) )*(?:prefer|like|want"
+    r"|need)(?: it)? (?:you to (?:always|never"
+    r"|use|keep|answer|reply|call|address|be|avoid|stop)|when you|if you|answers?|replies|responses"
+    r"|explanations|metric"
+    r"|bullets?|to be (?:called|addressed)|that you)\b|\bmy preference\b|^(?:charts|dates|numbers|units|answers"
+    r"|replies|summaries"
     r"|code|tables|titles|headings|emails?|comments|examples|prices|times|temperatures|citations"
     r"|commit messages) (?:in|as|with|without|should|must|always|go|at|under|on|to be)\b"
 )
 FILLER: Final = re.compile(
-    r"(?i)^(?:(?:haha|hah|lol|yeah|yep|sure|ok(?:ay)?|oh wait|oh|uh|um|erm|hmm|so basically|so|like|well|right"
+    r"(?i)^(?:(?:may i (?:mention|add|note)(?: that)?|kindly note(?: that)?|(?:i(?:'d"
+    r"| would) be (?:\w+ )?(?:grateful|glad"
+    r"|happy|thankful)|it would be (?:great|nice|lovely|helpful)) if you (?:could|would)|gotta say|nah|nope|tbh"
+    r"|that(?= i\b)"
+    r"|haha|hah|lol|yeah|yep|sure|ok(?:ay)?|oh wait|oh|uh|um|erm|hmm|so basically|so|like|well|right"
     r"|right then|and|but|also|plus|btw|by the way|fyi|anyway|actually(?! i)|before i forget|basically"
     r"|honestly|look|listen|hey|hi|hello|good (?:morning|evening|afternoon)|thanks|thank you"
     r"|please note(?: that)?|note(?: that)?|remember(?: that)?|one (?:more )?thing|just so you know"

@@ -13,44 +13,74 @@ PROJECT: Final = re.compile(
     r"(?i)^(?:and |but |so |all |both )*(?:our|the (?:repo|project|team|app|backend|frontend|database|staging"
     r"|production|build|ci|server|company|api|site|cluster)|at work|all (?:our )?repos|production|staging|prod"
     r"|launch|the beta|support|ci|main branch)\b.{0,40}?\b(?:is|are|'s|uses?|runs?|has|have|lives?|deploys?"
-    r"|must|requires?|doesn't|don't|can't|won't|stays?|moves?|will|sits?|goes|needs?|only|never|always|gets?"
+    r"|must|requires?|forbids?|returns?|starts?|ends?|closes?|opens?|costs?|doesn't|don't|can't|won't|stays?"
+    r"|moves?|will|sits?|goes|needs?|only|never|always|gets?"
     r"|expires?|pinned|supports?|moved|speaks?|'re)\b|^at work we(?:'re| are)\b|^we(?:'re| are) (?:pinned"
     r"|stuck|locked|a (?:team|startup|company|small|\w+-person)|on (?-i:[A-Z])|all on|not allowed|a)\b"
     r"|^we (?:only|don't|do not|can't|have to|must|never|always|support|host|deploy|release|ship|target"
     r"|have (?:a|no|\d|two|three|four|five|six) )\b"
 )
-# The simple present of the first person is what holds in general; these verbs say what holds at this moment.
-_MOMENT_VERBS: Final = (
-    r"(?:need|want|think|guess|see|know|understand|mean|get|hope|wonder|agree|disagree|remember|forget|believe"
-    r"|suppose|appreciate|thank|promise|feel|bet|doubt|assume|notice|hear|look|seem|ask|wish|say|tell|try"
-    r"|can(?! only)|could(?! only)|would|should|will|shall|may|might"
-    r"|must|am|was|were|been|had|did|got|went|saw|made|took|came|bought|found|thought|told|said|gave|felt|left"
-    r"|met|ran|wrote|ate|drank|broke|forgot|heard|knew|sent|spent|won|began|built|drew|fell|spoke|stood|wore"
-    r"|tried|have to|do not know|just|give up|call it|apologi[sz]e"
-    r"|beg|swear|accept|regret|care|wait|slept|woke|put|cut|hit|let|read|owe you|love (?:it|this|that|how|you)"
-    r"|like (?:it|this|that|how|you|the)|prefer the|have (?:a|an|some|two|three|one|no|the|this"
-    r"|\d+) (?:\w+ )?(?:question|idea|clue|problem|issue|meeting|bug|error|files?|feeling|doubt|call|list"
-    r"|table|minute|second|moment|exam|test|headache|cold|choice|plan)s?|have no (?:idea|clue|time)|have (?:a"
-    r"|an) (?:\w+ )?(?:string|function|table|column|dataset|folder|spreadsheet|pdf|page|paragraph|script|class"
-    r"|variable|array|draft|text|sentence|regex|query|screenshot|photo|image)\b|run (?:npm|this|the|it|into"
-    r"|out)|use (?:this|it|the (?:above|following)))"
+# Activities: their simple present in the first person is a habit. The present of other verbs holds at this moment.
+_HABITUAL: Final = (
+    r"(?:works?|live|reside|commute|cycle|walk|drive|ride|swim|climb|hike|train|play|sing|dance|paint|write"
+    r"|code|program"
+    r"|develop|teach|coach|tutor|lecture|nurse|sell|trade|ship|serve|host|deploy|release|store|name|tag|invoice|bill"
+    r"|charge|invest|rent|own|lease|breed|raise|grow|farm|hunt|knit|sew|bake|cook|eat|drink|smoke|sleep|wake|get up"
+    r"|wear|speak|read on|listen (?:to|on)|study|practi[sc]e|meditate|pray|volunteer|travel|fly|sail|camp"
+    r"|attend|go|use|support"
+    r"|accept|close|open|collect|repair|restore|import|export|manage|lead|supervise|organi[sz]e|edit|film|stream|blog"
+    r"|publish|translate|interpret|home-?school|babysit|foster|care for|stutter|stammer|lisp|get (?:migraines"
+    r"|seasick|carsick"
+    r"|nosebleeds|hay fever|hives|dizzy)|run (?!on\b|the\b|into\b|out\b)|do (?:not )?(?:yoga|pilates|shift work"
+    r"|code freezes|night shifts)|keep (?:my|our|all|bees|chickens)"
+    r"|take (?:(?:[\w-]+ ){0,3}(?:pills?|tablets?|medication|meds|drops|injections|lithium|insulin|statins"
+    r"|steroids|supplements)\b|notes|the (?:bus|train|tram|metro)|my (?:coffee|tea))|share a (?:flat|house|room"
+    r"|office|desk|car)|shop at|bank with|do|review|merge|squash|rebase|test|back up)"
 )
 OPEN_I: Final = re.compile(
-    r"(?i)^(?:i|we)(?: (?:also|only|just|really|always|usually|never|still|mostly|mainly|personally|normally"
-    r"|generally|often|typically|both|all|rarely|hardly|sometimes|don't|do not|dont|can't|cannot"
-    rf"|cant))* (?!{_MOMENT_VERBS}\b)(?![\w-]+ed\b)[a-z][a-z-]+(?! (?:this|that|these|those|your"
-    r"|it)\b)(?: (?!it$|that$|this$)\S+)+"
+    r"(?i)^(?:i|we)(?: (?:also|only|just|always|never|still|often|both|all|sometimes|don't|do not|dont|can't|cannot"
+    rf"|cant|no longer|(?!rely|apply|supply|reply|fly|multiply|comply)[a-z]{{3,}}ly))* {_HABITUAL}\b(?! (?:this"
+    rf"|that|these"
+    r"|those|your|it)\b)(?: (?!it$|that$|this$)\S+|$)"
+)
+# What one has and does not lose tomorrow; whatever else one has may be the matter at hand.
+HAVE: Final = re.compile(
+    r"(?i)^(?:i|we)(?:'ve)?(?: (?:also|only|both|still|always))* (?:have|got|have got) (?:[\w'-]+ ){0,3}"
+    r"(?:newborn|baby|boys|girls|kids|teenagers?|stutter|lisp|feet|skin|hair|eyes|eyesight|teeth|blood|tattoos?"
+    r"|mortgage|garden|soil|yard|allotment|lawn|membership|subscription|season ticket|lease|tenants?|employees|staff"
+    r"|dialect|accent|(?:dodgy|bad|weak|trick|gammy|sore|stiff|artificial|new) (?:knees?|back|hips?|shoulders?"
+    r"|wrists?|neck|heart|ankles?))\b(?! (?:that|which|who)\b)"
 )
 OPEN_IM: Final = re.compile(
-    r"(?i)^(?:i'm|i am|im|we're|we are)(?: (?:also|just|still|only|really|very|the only|not"
-    r"|getting))* (?!not\b|going\b|gonna\b|\w+ing\b(?! for)|in a\b|on (?:it|my way)|at (?:the|a)\b|so\b|too\b"
-    r"|with you|all\b|almost\b|about\b|basically\b|out of\b|like\b|literally\b)[a-z0-9][\w' -]+"
+    r"(?i)^(?:i'm|i am|im|we're|we are)(?: (?:also|still|only|not|all))* (?:(?:on|at|with|from) (?-i:[A-Z])"
+    r"|(?:an?|the only) (?!bit\b|little\b"
+    r"|lot\b|tad\b|mess\b)\w|not allowed\b|not on (?-i:[A-Z])|al+erg|colou?r|\d\d\b|short|tall\b|(?:left"
+    r"|right)-|never free\b|more of an? |(?:not )?religious|getting (?:married|divorced)|(?:terrified|scared"
+    r"|afraid|fond|in charge|responsible) (?:of|for)\b"
+    r"|on my (?:first|second|third|last|\w+th) (?:month|year|week|term|semester|pregnancy))"
+)
+_OWN_NOUNS: Final = (
+    r"(?:knees?|back|hips?|shoulders?|wrists?|neck|ankles?|elbows?|stomach|skin|hair|eyes?|eyesight|hearing"
+    r"|voice|teeth"
+    r"|blood (?:type|pressure|sugar)|budget|income|salary|rent|mortgage|savings|pension|class(?:es)?|pupils"
+    r"|students|team"
+    r"|company|firm|shop|store|restaurant|bakery|studio|clinic|practice|office|school|department|lab|startup|business"
+    r"|employer|employees|staff|union|shifts?|hours|contract|lease|flat|house|apartment|home|garden|soil"
+    r"|kitchen|balcony"
+    r"|street|village|neighbou?rhood|missus|hubby|stack|servers?|database|repos?|product|app|api|backend"
+    r"|frontend|site"
+    r"|codebase|pipeline|brand|colou?rs?|harvest|season|exam|inspection|wedding|birthday|deadline|choir|band"
+    r"|club|church"
+    r"|religion|faith|diet|allerg\w+|condition|doctor|insurance|visa|passport|accent|dialect|postcode|time ?zone|bus"
+    r"|commute|bike|truck|boat|phone|laptop|computer)"
 )
 OPEN_MY: Final = re.compile(
-    r"(?i)^(?:my|our)(?: [\w'-]+){1,4}? (?:is|are|has|have|runs?|lives?|works?|starts?|ends?|costs?|goes"
+    rf"(?i)^(?:my|our)(?: [\w'-]+){{0,3}}? {_OWN_NOUNS}(?: (?:for|at|in|of|on) [\w'-]+)? (?:is|are|has|have"
+    rf"|runs?|lives?|works?|starts?|ends?"
+    rf"|costs?|goes"
     r"|takes?|needs?|uses?|speaks?|returns?|forbids?|requires?|allows?|expires?|sits?|faces?|includes?"
     r"|consists?|comes|closes|opens|pays|drives|attends|studies|teaches|plays|sleeps|only|can't|cannot|doesn't"
-    r"|don't|won't|must)\b"
+    r"|don't|won't|must|rehearses|meets)\b"
 )
 TASK_NOUNS: Final = re.compile(
     r"(?i)^(?:my|our)(?: [\w'-]+){0,2} (?:question|problem|issue|error|code|script|test|tests|build|essay"
@@ -59,15 +89,21 @@ TASK_NOUNS: Final = re.compile(
     r"|wifi|page|site|program|image|bot|regex|container|pod)\b"
 )
 FOR_ME: Final = re.compile(
-    r"(?i)^(?:no|only|never)? ?[\w' -]{3,30}(?: only)?,? (?:for me|in our repo|in this repo|here|in our team"
-    r"|at our \w+)$|^(?:only )?[\w' -]{3,24} only(?: please)?$|^nothing (?:with|in|from) [\w' -]+"
+    r"(?i)^(?:no|only|never)? ?[\w' -]{3,30}(?: only)?,? (?:for me|in our repo|in this repo|in our team"
+    r"|at our \w+)$|^(?:no|only|never) [\w' -]{3,30} here$|^(?:only )?[\w' -]{3,24} only(?: please)?$"
+    r"|^nothing (?:with|in|from) [\w' -]+|^no [\w' -]{3,30} in (?:my|our) [\w' -]+$"
 )
 RESULTS: Final = re.compile(
-    r"(?i)^(?:i|we)(?:'ve| have) (?:got|never|always)\b(?! (?:to|an? |some |two |the )?(?:\w+ )?(?:question"
-    r"|problem|error|minute|second|meeting|idea|file|bug|issue|feeling|doubt|call)s?\b)|^(?:nobody|no one"
+    r"(?i)^(?:i|we)(?:'ve| have) (?:never|always)\b|^(?:i|we) haven't got\b|^(?:i|we)(?: (?:don't|do not"
+    r"|dont))? (?:have|own) (?:an? |any |no )?(?:smartphone|phone"
+    r"|car|licen[cs]e|driving licen[cs]e|tv|oven|dishwasher|garden|balcony|kids|children|pets|siblings"
+    r"|internet at home)\b|^(?:i've |we've )?been"
+    r" (?:vegan|vegetarian|sober|married|divorced|diabetic|self-employed|retired)\b"
+    r"|^the (?:kids|twins|children|box|boxes) (?:are|is|go|goes|runs?|attend)\b|^(?:the )?baby(?:'s| is) due\b"
+    r"|^(?:nobody|no one"
     r"|everyone|most|half|some|all) (?:in|on|of) (?:my|our) |^no (?:kids|children|pets|car|siblings|garden"
     r"|oven|tv)\b|^(?:i|we)(?:'ve| have)? (?:(?:just|finally|recently|already) )?(?:quit|gave up|given up"
-    r"|never (?:learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married|divorced|engaged)|retired|signed"
+    r"|never (?:learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married|divorced|engaged)|retired|signed with"
     r"|went with|switched|moved|been (?:a |an |on )?(?:vegan|vegetarian|sober|diabetic|married|single|living"
     r"|working|using|doing|running|with)|had my \w+ (?:out|removed|replaced)|stopped|sold|dropped)\b"
     r"|\bmoney is tight\b|\bis off the table\b|^(?:the )?(?:final )?(?:exam|deadline|wedding|launch|trip"
@@ -75,7 +111,7 @@ RESULTS: Final = re.compile(
     r"|trial|hearing) (?:is|are|has|faces)\b"
 )
 AS_A: Final = re.compile(
-    r"(?i)^as (?:a|an|someone|the)\b(?! (?:result|rule|side|matter|whole|last|joke|child|kid|first))"
+    r"(?i)^(?:as|being) (?:a|an|someone|the)\b(?! (?:result|rule|side|matter|whole|last|joke|child|kid|first))"
 )
 FACTS_OF_OTHERS: Final = re.compile(
     r"(?i)\b(?:broken|failing|fails|slow|crash\w*|down|stuck|error\w*|acting up|weird|late|cancelled|nuts"
@@ -96,7 +132,8 @@ ELLIPSIS: Final = (
     (
         "i ",
         re.compile(
-            r"(?i)^(?:can't|cant|cannot|don't|dont|got|live|work|speak)\b(?! (?:you|worry|mind|bother|forget|know"
+            r"(?i)^(?:can't|cant|cannot|(?:don't|dont)(?= (?:eat|drink|drive|smoke|speak|own|have|do|like)\b)"
+            r"|got|live|work|speak)\b(?! (?:you|worry|mind|bother|forget|know"
             r"|do that|tell|ask|use|say|it\b|that\b|this\b|be|make|give|go|add|include|explain|write))"
         ),
     ),
@@ -109,7 +146,11 @@ ELLIPSIS: Final = (
     ),
 )
 PRESUPPOSED: Final = re.compile(
-    r"\b(?:[Mm]y|[Oo]ur) (?:[A-Z][\w'-]+ |small |little |own |online |local ){0,2}(?:shop|store|business|blog"
+    r"\b[Mm]y (?:insulin|inhaler|[Ee]pi[Pp]en|dialysis|chemo(?:therapy)?|stoma|cochlear implant|prosthe\w+|guide dog"
+    r"|blood thinners"
+    r"|high blood pressure|asthma|diabetes|coeliac disease|epilepsy|ex-wife|ex-husband|late (?:wife|husband)"
+    r"|foster \w+)\b|\b(?:[Mm]y|[Oo]ur) (?:[A-Z][\w'-]+ |small |little |own |online |local ){0,2}(?:shop|store"
+    r"|business|blog"
     r"|podcast|channel|newsletter|bakery|studio|farm|restaurant|cafe|startup|practice|clinic|salon|classroom"
     r"|pupils|patients|allotment|parole officer|carer|caseworker|oncologist|cardiologist|midwife|wheelchair"
     r"|hearing aids?|insulin pump|pacemaker|stepson|stepdaughter|twins|toddler|newborn|year \d+ class)\b"

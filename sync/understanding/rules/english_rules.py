@@ -33,7 +33,8 @@ RULES: Final = (
     rule(
         FactKind.CONSTRAINT,
         "diet.allergy",
-        r"(?i)\ballerg(?:ic|y|ies) (?:to )?(?P<o>[\w' -]{2,24})|\bintolerant\b|\bintolerance\b",
+        r"(?i)(?:\b(?:i|i'm|im|i've|we|my|our|me)\b.{0,40}|^(?:severely |badly |very |also )?)(?:\ballerg(?:ic|y|ies)"
+        r" (?:to )?(?P<o>[\w' -]{2,24})|\bintolerant\b|\bintolerance\b|\b\w+ allergy\b)",
     ),
     rule(
         FactKind.CONSTRAINT,
@@ -99,7 +100,9 @@ RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "role",
-        rf"(?i){_IM} (?:not )?(?:(?:a|an|the|your)) (?!bit|little|lot|fan of|big fan|huge fan|tad|idiot|mess"
+        rf"(?i){_IM} (?<!just )(?:not )?(?:a|an|the (?:lead|head|only|sole|main|youngest|eldest|oldest|cto|ceo"
+        rf"|owner|founder"
+        r"|treasurer|secretary)|your) (?!bit|little|lot|fan of|big fan|huge fan|tad|idiot|mess"
         r"|genius|fool|wreck|zombie|disaster|hurry|rush|total|complete|bad person|moron|potato"
         rf"|machine)[\w' -]{{3,60}}|{_IM} (?:retired|unemployed|self-employed|freelanc\w+|between jobs"
         r"|semi-retired|studying|training (?:to|as)|doing a (?:phd|masters|degree)|in (?:my )?(?:first|second"
@@ -146,7 +149,8 @@ RULES: Final = (
         rf"(?i)^(?:and )?(?:(?:both|all|half|one|two|neither)(?: of)? )?(?:my|our) (?:[\w-]+ )?(?:{FAMILY}"
         r"|family)\b(?! (?:asked|asks|said|says|wants|wanted|told|thinks|keeps asking|sent|gave|made|just|was"
         r"|were|had|went|bought|loves?|likes?|hates?|always|never|swears|drives me|keeps|called|texted|forgot"
-        r"|just|really))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum|mom|dad|gran|nan|grandma"
+        r"|just|really|worked|lived|came|grew|fought|served|played|taught|built|died in"
+        r"|\w+ worked))(?:,? [\w' ]{1,20},?)?(?:'s|s'|'ve)? ?\w+|^(?:mum|mom|dad|gran|nan|grandma"
         r"|grandpa)(?:'s)? (?:is|has|lives|moved|was diagnosed|can't|uses|doesn't|needs|turns)\b|\b(?:i|we)(?:'ve"
         r"| have)? (?:got )?(?:have )?(?:a|two|three|four|five|no|\d)\b[\w -]{0,16}\b(?:kids?|children|sons?"
         r"|daughters?|brothers?|sisters?|boys|girls|grandkids|siblings)\b|^(?:the )?(?:older|younger|eldest"
@@ -189,9 +193,11 @@ RULES: Final = (
         r"|also))* (?:love|like|prefer|hate|dislike|enjoy|detest|adore|can't stand|cannot stand|cant stand"
         r"|despise|favou?r|rather)\b(?! (?:to (?:know|see|get|hear|ask|learn|make|buy|book|find|have)|it|this"
         r"|that|you|your|how|the (?:idea|way|sound|first|second|third|last|old|new|other|short|long|previous"
-        r"|original|current|one|answer|blue|red)|an? \w+ template|if|when))(?P<o>[^,.]{2,40})"
+        r"|original|current|one|answer|blue|red)|an? \w+ template|if|when|be\b|option|version|variant|number"
+        r"|plan [a-z]\b))(?P<o>[^,.]{2,40})"
         rf"|{_IM} (?:a (?:big |huge )?fan of|into|not into|not a fan of|obsessed with|fond of|scared of"
-        r"|afraid of)(?P<p>[^,.]{2,30})|\bmy favou?rite (?P<q>[\w ]{3,20}?)(?:'s| is)\b",
+        r"|afraid of)(?P<p>[^,.]{2,30})|\bmy favou?rite (?!line|part|scene|quote"
+        r"|moment)(?P<q>[\w ]{3,20}?)(?:'s| is)\b",
     ),
     rule(
         FactKind.HABIT,
@@ -209,7 +215,8 @@ RULES: Final = (
     rule(
         FactKind.PLAN,
         "plan",
-        r"(?i)\b(?:i|we)(?:'m|'re| am| are)? (?:planning|going|moving|flying|getting married|starting|leaving"
+        r"(?i)\b(?:i|we) (?:plan|intend) to .{4,}|\b(?:i|we)(?:'m|'re| am| are)? (?:planning|going|moving"
+        r"|flying|getting married|starting|leaving"
         r"|travell?ing|expecting|retiring|switching|launching|due|graduating|selling|taking|having|running"
         r"|seeing)\b.{0,40}\b(?:in|on|by|next|this|before|after|until|at the end of) (?:\d|january|february|march"
         r"|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct"
@@ -235,7 +242,8 @@ RULES: Final = (
         FactKind.DECISION,
         "decision",
         r"(?i)\b(?:i|we)(?:'ve| have)? (?:(?:just|finally|all|also) )*(?:de[cs]id\w*|agreed|chose|chosen"
-        r"|settled on|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether))|\bwe(?:'re"
+        r"|settled on|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether|it|that"
+        r"|this)\b)|\bwe(?:'re"
         r"| are) (?:going with|dropping|sticking with|moving to|switching to|standardi[sz]ing on|migrating)\b"
         r"|\b(?:i|we) (?:won't|will not|will) be (?:renewing|using|moving|dropping|switching)\b|\bit(?:'s"
         r"| is) (?:decided|settled|final)\b",

@@ -56,6 +56,9 @@ _ROLES: Final = tuple((role, re.compile(rf"(?i)(?<![a-z0-9])(?:{names})(?![a-z])
 EXCLUSIVE_ROLES: Final = frozenset(
     {"editor", "browser", "shell", "os", "package_manager", "theme", "notes"}
 )  # one is preferred
+MAIN_LANGUAGE: Final = re.compile(
+    r"(?i)主力|主要|首选|默认|\b(?:main|primary|first|default|favou?rite|preferred|only)\b"
+)
 _REPLY_TOPICS: Final = tuple(
     (slot, re.compile(rf"(?i){pattern}"))
     for slot, pattern in (

@@ -12,6 +12,7 @@ from typing import Final
 MAX_MESSAGE_LENGTH: Final = 2000  # characters; a longer message was pasted in good part
 MAX_TYPED_LINES: Final = 6
 MAX_CLAUSE_LENGTH: Final = 160  # characters; a longer one states nothing, and patterns need not run on it
+MAX_HIDDEN: Final = 0.8  # of a statement; one of which a quotation is more says little of its author
 HIDDEN: Final = "\ufffc"  # replaces one character of a quotation or of code
 
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})[^`\n]*\n(?:.*\n)??\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -78,7 +79,8 @@ _SENTENCE: Final = re.compile(
     r"(?:[^。！!？?\n….～~]|\.(?=\w)|(?<=\w)\.(?=[\w/])|\.(?!\s|$|[\u3400-\u9fff]))+[。！!？?….～~]*"
 )
 _ABBREVIATION: Final = re.compile(r"\b(?:e\.g|i\.e|vs|mr|mrs|dr|ms|st|etc)\.$", re.IGNORECASE)
-_COLON: Final = re.compile(r"[:：](?!\d|\\|/)")
+_COLON: Final = re.compile(r"(?:(?<!\d)[:：]|[:：](?!\d))(?![\\/])")
+_DASH: Final = re.compile(r"\s[-–—]{1,2}\s|——?")
 # The text before a colon that its writer's own words may follow.
 _OWN_HEAD: Final = re.compile(
     r"(?i)我|咱|本[人组所司校院店]|目标|情况|约定|结论|决定|拍.?板|敲定|通过|要求|规矩|规则|原则|习惯|偏好"
@@ -111,6 +113,12 @@ _FOREIGN_HEAD: Final = re.compile(  # a text to work on, a speaker, an example f
     r"|output|error"
     r"|name a|copied|pasted|docs|documentation|manual|readme|note says|novel|character|resume|cv|cover letter"
     r"|bio|speech|toast|draft)\b"
+)
+_TEXT_AT_HAND: Final = re.compile(  # before a dash that a text follows
+    r"(?i)^\W*(?:please |can you |could you |now )?(?:make|shorten|rewrite|rephrase|fix|correct|improve|polish"
+    r"|translate"
+    r"|summari[sz]e|proofread|reword|simplify|edit|expand)\b.{0,12}\b(?:this|it|text|sentence|line|paragraph|below)\b"
+    r"[^-]{0,24}$|^[^，,。]{0,6}(?:翻译|润色|改写|校对|缩写|扩写|概括|总结|精简|修改|译)[^，,。]{0,8}$"
 )
 _TEXT_TASK: Final = re.compile(  # a request about a text in the same message without a colon
     r"(?i)^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
@@ -180,7 +188,7 @@ def _sentences(line: str) -> Iterator[Sentence]:
         foreign = _foreign_colon(visible[start : match.end()])
         end = match.end() if foreign is None else start + foreign.start()
         yield Sentence(line[start:end], visible[start:end])
-        if foreign is not None and _FOREIGN_HEAD.search(visible[start:end]):
+        if foreign is not None and (foreign[0] not in ":：" or _FOREIGN_HEAD.search(visible[start:end])):
             return
         start = match.end()
 
@@ -196,4 +204,4 @@ def _foreign_colon(sentence: str) -> re.Match[str] | None:
         head = sentence[: mark.start()]
         if _FOREIGN_HEAD.search(head) or not _OWN_HEAD.search(head):
             return mark
-    return None
+    return next((mark for mark in _DASH.finditer(sentence) if _TEXT_AT_HAND.search(sentence[: mark.start()])), None)
