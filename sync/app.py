@@ -33,6 +33,7 @@ from sync.log.ingest import DraftBuilder
 from sync.log.integrity.scrubber import LogScrubber
 from sync.log.log import EventLog, user_visible_outbox
 from sync.log.model import RemoteCursor
+from sync.log.projections.external import ExternalProjectionRunner
 from sync.other_processes import watch_other_processes
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
@@ -95,6 +96,7 @@ class App:
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
     lesson_files: "Callable[[], LessonFiles]" = field(init=False)
+    lesson_file_writer: ExternalProjectionRunner[None] = field(init=False)
     notes: Callable[[], services.NotesAccess] = field(init=False)
     facts: "Callable[[], FactService]" = field(init=False)
     context: "Callable[[], ContextService]" = field(init=False)
@@ -111,6 +113,8 @@ class App:
         self.model = fact_services.ModelAccess(extraction, self.memory_service, self.settings, self.profile)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
         self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
+        folder = services.lessons_folder(self.settings, self.profile)
+        self.lesson_file_writer = services.lesson_file_writer(self.lesson_files, folder, self.log, self.clock)
         self.erasure = ErasureService(
             log=self.log,
             draft_builder=self.draft_builder,
@@ -163,6 +167,7 @@ class App:
         """Reconcile the memory file and append to the event files, for a process that exits."""
         await self.reconcile_memory_file()
         await self.event_files.write_pending()
+        await self._log_storage_errors("lessons", partial(self.lesson_file_writer.catch_up, batches=1))
 
     async def record_ended_sessions(self) -> None:
         """Record the sessions that have ended, if no sidecar does."""
@@ -253,7 +258,7 @@ class App:
         jobs += [supervise("other processes", watch), *self.event_files.jobs()]
         jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
         jobs += [*services.daily_jobs(self.daily), supervise("model", self.model.run)]
-        jobs += services.lessons_jobs(self.lesson_files, services.lessons_folder(self.settings, self.profile), self.log)
+        jobs.append(supervise("lessons", self.lesson_file_writer.run))
         archives, changed = self.profile.archives_folder, self.log.changed
         jobs += services.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
         if self.settings.lan.enabled != "off":

@@ -15,9 +15,10 @@ from sync.clock import Clock
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.insights.cache import CACHE_FILE
 from sync.lazy_recall import vector_export
-from sync.log.event_types import LESSON_TYPES, RETRACTING_TYPES
+from sync.lessons.files.projection import WRITE_INTERVAL, LessonFilesProjection
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
+from sync.log.projections.external import ExternalProjectionRunner
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
 from sync.runtime.supervision import supervise
@@ -96,26 +97,12 @@ def lesson_files(
     return opened
 
 
-def lessons_jobs(
-    files: "Callable[[], LessonFiles]", folder: Path, events: EventLog
-) -> list[Coroutine[None, None, None]]:
-    """A sidecar's work on lessons: edits of their files, and erasures by others. Without files nothing is loaded."""
-
-    async def follow_erasures() -> None:
-        applied = 0
-        await asyncio.sleep(START_DELAY)
-        if folder.is_dir():
-            await files().read_edits()
-        while True:
-            seen = events.changed.count
-            newest = await events.newest_position(RETRACTING_TYPES)
-            if newest != applied and await events.newest_position(LESSON_TYPES):
-                await files().apply_erasures()
-                applied = newest
-            await events.changed.wait_for_change(seen)
-            await asyncio.sleep(START_DELAY)
-
-    return [supervise("lessons", follow_erasures)]
+def lesson_file_writer(
+    files: "Callable[[], LessonFiles]", folder: Path, events: EventLog, clock: Clock
+) -> ExternalProjectionRunner[None]:
+    """Keeps the files of the lessons up to date with the log."""
+    projection = LessonFilesProjection(files, folder, events)
+    return ExternalProjectionRunner(events, projection, clock, batch_delay=WRITE_INTERVAL)
 
 
 def daily(

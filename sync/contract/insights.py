@@ -56,7 +56,7 @@ class ProfileJson(TypedDict):
 class InstinctJson(TypedDict):
     """`kind` correct: a user's correction; keep: what was approved; fails: a tool call that goes wrong.
 
-    `lessons`: how the errors of a call that fails were solved, newest first.
+    `lessons`: of a correction, its lesson; of a call that fails, how its errors were solved, newest first.
     """
 
     instinctId: str
@@ -117,8 +117,8 @@ def profile_to_json(value: ActivityProfile, watermark: int) -> ProfileJson:
 def instincts_to_json(
     values: Iterable[ScoredInstinct], watermark: int, lessons: Mapping[str, Sequence[HintJson]]
 ) -> InstinctsJson:
-    """`lessons`: those of each action that failed, by its name."""
-    instincts = [_instinct_to_json(one, lessons.get(one.text, ()) if one.kind == "fails" else ()) for one in values]
+    """`lessons`: those of each instinct, by its id."""
+    instincts = [_instinct_to_json(one, lessons.get(one.instinct_id, ())) for one in values]
     return {"instincts": instincts, "sourceWatermark": watermark}
 
 

@@ -5,7 +5,6 @@ Other programs write the payloads, so every field may have any type.
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -131,12 +130,6 @@ def topic_text_of(event: Event) -> str:
     """The text of an event that names its topics."""
     kinds = {MEMORY_FACT: "content", USER_FEEDBACK: "content"}
     return question_of(event) or text_of(event, kinds.get(event.type, "title"))
-
-
-def normalise_text(text: str) -> str:
-    """Fold width and case, and drop spaces and punctuation."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(char for char in folded if char.isalnum())
 
 
 def terms_of(text: str) -> Iterator[str]:

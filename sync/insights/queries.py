@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync.insights.state import ALL_PROJECTS, DAY_MS, InsightsState, Instinct, Occurrences, instinct_id
+from sync.insights.state import ALL_PROJECTS, DAY_MS, InsightsState, Instinct, Occurrences
+from sync.lessons.corrections import instinct_id
 from sync.log.model import GLOBAL_PROJECT
 
 MIN_TRANSITIONS: Final = 3  # of one project; with fewer, all projects are used

@@ -5,7 +5,6 @@ Every table is bounded: the rarest entries are dropped, of those the oldest. An 
 corrected event as if it had always been so.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ import msgspec
 from sync.insights.features import (
     action_of,
     language_of,
-    normalise_text,
     outcome_of,
     question_of,
     stage_of,
@@ -22,6 +20,7 @@ from sync.insights.features import (
     text_of,
     topic_text_of,
 )
+from sync.lessons.corrections import UNTRUSTED_ORIGINS, instinct_id, normalise_text
 from sync.log.envelope import event_ms
 from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
@@ -207,12 +206,6 @@ FEEDBACK_WEIGHTS: Final[Mapping[str, float]] = {"correction": 1.0, "rejection": 
 FAILURE_WEIGHT: Final = 0.5  # one failure may be chance
 SUCCESS_WEIGHT: Final = 0.5
 VERDICT_WEIGHT: Final = 3.0  # the user's verdict on the instinct itself
-_UNTRUSTED_ORIGINS: Final = frozenset({"model-written", "peer"})
-
-
-def instinct_id(key: str) -> str:
-    """The stable id of an instinct."""
-    return f"ins_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 def encode(state: InsightsState) -> bytes:
@@ -256,7 +249,7 @@ def _count_occurrence(table: dict[str, Occurrences], key: str, event: Event, tex
 def _add_evidence(instinct: Instinct, event: Event, *, weight: float) -> None:
     instinct.count += 1
     instinct.last = event.position
-    instinct.trusted = instinct.trusted or event.origin not in _UNTRUSTED_ORIGINS
+    instinct.trusted = instinct.trusted or event.origin not in UNTRUSTED_ORIGINS
     proof = Evidence(event.event_id, event_ms(event), weight, event.session_id)
     instinct.proofs = [*instinct.proofs, proof][-MAX_EVIDENCE:]
 

@@ -9,7 +9,7 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.lessons import store
 from sync.lessons.model import ID_PREFIX
-from sync.log.event_types import LESSON_COUNTED, LESSON_LEARNED
+from sync.log.event_types import LESSON_COUNTED, LESSON_EDITED, LESSON_LEARNED
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
 
@@ -45,6 +45,11 @@ class LessonDrafts:
         """A new lesson as an event. Raises TooLarge."""
         payload = {"kind": kind, "source": source, "content": dict(content), **more}
         return self.draft(LESSON_LEARNED, lesson_id, payload, project_id, origin)
+
+    def draft_edited(self, connection: Transaction, lesson_id: str, payload: Mapping[str, Any]) -> EventDraft:
+        """The record of a lesson after a change. An edited correction repeats feedback, and goes with it."""
+        feedback = store.feedback_of(connection, lesson_id)
+        return self.draft(LESSON_EDITED, lesson_id, {**payload, "evidence": feedback} if feedback else payload)
 
     def draft_counted(
         self,

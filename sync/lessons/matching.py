@@ -153,9 +153,15 @@ def hint_text(lesson_id: str, content: Mapping[str, Any], occurrences: int) -> s
     error = content.get("error")
     kind = error.get("type") if isinstance(error, Mapping) else ""
     name = _cut(": ".join(part for part in (str(kind or ""), _one_line(_message_of(content))) if part), 140)
-    if any("\u4e00" <= char <= "\u9fff" for char in cure):
-        return _cut(f"{lesson_id}（发生 {occurrences} 次）{name}，解决：{cure}", MAX_HINT_BYTES)
-    return _cut(f"{lesson_id} (seen {occurrences} times) {name}; solved by: {cure}", MAX_HINT_BYTES)
+    solved = "，解决：" if _has_han(cure) else "; solved by: "
+    return counted_line(lesson_id, f"{name}{solved}{cure}", occurrences)
+
+
+def counted_line(lesson_id: str, text: str, occurrences: int) -> str:
+    """One line of at most `MAX_HINT_BYTES` with the id, how often the lesson was seen, and a text."""
+    text = _one_line(text)
+    times = f"（发生 {occurrences} 次）" if _has_han(text) else f" (seen {occurrences} times) "
+    return _cut(f"{lesson_id}{times}{text}", MAX_HINT_BYTES)
 
 
 def cure_of(content: Mapping[str, Any]) -> str:
@@ -183,6 +189,10 @@ def _message_of(content: Mapping[str, Any]) -> str:
     error = content.get("error")
     message = error.get("message") if isinstance(error, Mapping) else None
     return message if isinstance(message, str) else ""
+
+
+def _has_han(text: str) -> bool:
+    return any("\u4e00" <= char <= "\u9fff" for char in text)
 
 
 def _one_line(text: str) -> str:

@@ -11,9 +11,11 @@ from sync.lessons.commands import FRONTEND, FRONTEND_LANGUAGES, GENERAL
 from sync.lessons.error_text import error_identity, split_type
 
 LessonKind = Literal["error", "pattern"]
-LessonSource = Literal["said", "mined", "imported"]
+LessonSource = Literal["said", "mined", "corrected", "imported"]
 ERROR: Final = "error"
 PATTERN: Final = "pattern"
+CORRECTION: Final = "correction"  # the type of a pattern that a user's correction is
+LEARNED_SOURCES: Final = frozenset({"mined", "corrected"})  # held after a second session
 ID_PREFIX: Final[Mapping[str, str]] = {ERROR: "err", PATTERN: "pat"}
 MAX_ID: Final = 128  # characters
 
@@ -85,7 +87,7 @@ def lesson_state(source: str, *, shares_term: bool, sessions: int, helped: int, 
     """
     if hurt > helped:
         return "contradicted"
-    if source != "mined" or helped:
+    if source not in LEARNED_SOURCES or helped:
         return "held"
     support = sessions if shares_term else sessions - 1
     return ("held_back", "candidate", "held")[min(max(support, 0), 2)]

@@ -10,9 +10,10 @@ from typing import Any, Final
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.lessons import store
+from sync.lessons.corrections import correction_id, read_feedback
 from sync.lessons.error_text import match_keys
 from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall
-from sync.lessons.model import Lesson, text_field
+from sync.lessons.model import CORRECTION, PATTERN, Lesson, new_record, text_field
 from sync.log import store as log_store
 from sync.log.event_types import (
     LESSON_COUNTED,
@@ -21,13 +22,14 @@ from sync.log.event_types import (
     LESSON_OBSERVED,
     LESSON_REMOVED,
     RETRACTING_TYPES,
+    USER_FEEDBACK,
 )
 from sync.log.local_state import rules_name
 from sync.log.model import Event, named_event_ids
 from sync.log.projections.registry import LESSONS
 from sync.log.retractions import Retractions, correction_of
 
-RULES_VERSION: Final = 3  # raised whenever the same events would be stored in another way
+RULES_VERSION: Final = 4  # raised whenever the same events would be stored in another way
 COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
 TEXT_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED)  # hold the record of a lesson
 MAX_SESSIONS: Final = 20  # of a lesson's evidence
@@ -76,13 +78,15 @@ def _retracts_lesson(connection: Transaction, event: Event) -> bool:
     correction = correction_of(event)
     named = named_event_ids(event) if correction is None else (correction[0],)
     found = (log_store.find_event(connection, name) for name in named)
-    return any(one is not None and one.type.startswith("lesson_") for one in found)
+    return any(one is not None and one.type in LESSONS.event_types for one in found)
 
 
 def _apply(connection: Transaction, event: Event) -> None:
     payload = event.payload
     if event.type == LESSON_OBSERVED:
         _apply_call(connection, event)
+    elif event.type == USER_FEEDBACK:
+        _apply_feedback(connection, event)
     elif not isinstance(payload.get("lesson_id"), str):
         return  # erased, or of another program
     elif event.type == LESSON_LEARNED:
@@ -103,6 +107,45 @@ def _apply_call(connection: Transaction, event: Event) -> None:
         error_key = values.pop("error_key") or None
         call = LessonCall(event.position, payload["session_id"], event.project_id, error_key=error_key, **values)
         store.insert_call(connection, call)
+
+
+def _apply_feedback(connection: Transaction, event: Event) -> None:
+    """A correction makes a lesson, or speaks for the one that has its words; a verdict counts."""
+    feedback = read_feedback(event)
+    if feedback is None:
+        return
+    lesson = store.correction_of_instinct(connection, feedback.instinct_id)
+    if lesson is None:
+        if feedback.effect != "correct":
+            return
+        lesson = _first_correction(event, feedback.instinct_id, feedback.text)
+    _, sessions = store.find_evidence(connection, lesson.lesson_id)
+    counter = "occurrences" if feedback.effect == "correct" else feedback.effect
+    lesson = replace(lesson, **{counter: getattr(lesson, counter) + 1})
+    if feedback.effect == "correct":
+        sessions = list(dict.fromkeys([*sessions, event.session_id]))[-MAX_SESSIONS:]
+        projects = tuple(dict.fromkeys([*lesson.project_ids, event.project_id]))
+        lesson = replace(lesson, last_at=max(lesson.last_at, event.ts), project_ids=projects)
+        store.note_feedback(connection, event.event_id, feedback.instinct_id, lesson.lesson_id)
+    store.insert_lesson(connection, lesson, shares_term=True, sessions=sessions)
+
+
+def _first_correction(event: Event, instinct_id: str, text: str) -> Lesson:
+    """The lesson of a correction, before it is counted."""
+    return Lesson(
+        lesson_id=correction_id(event.local_date, instinct_id),
+        kind=PATTERN,
+        state="",
+        source="corrected",
+        occurrences=0,
+        helped=0,
+        hurt=0,
+        shown=0,
+        created_at=event.ts,
+        last_at=event.ts,
+        project_ids=(),
+        content=new_record(PATTERN, {"type": CORRECTION, "name": text}, event.ts),
+    )
 
 
 def _apply_learned(connection: Transaction, event: Event) -> None:
@@ -162,6 +205,7 @@ def _apply_removed(connection: Transaction, event: Event) -> None:
     kind = "pattern" if lesson_id.startswith("pat-") else "error"
     gone = Lesson(lesson_id, kind, "", "said", 0, 0, 0, 0, "", "", (), {})
     store.insert_lesson(connection, gone, shares_term=False, sessions=(), is_removed=True)
+    store.drop_feedback(connection, lesson_id)
 
 
 def observations_of(connection: Transaction, event_ids: Sequence[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from sync.lessons.model import (
     text_field,
 )
 from sync.log import store as log_store
-from sync.log.event_types import LESSON_EDITED, LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES
+from sync.log.event_types import LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES, USER_FEEDBACK
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
@@ -65,8 +65,8 @@ class LessonService:
         return lesson
 
     async def has_any(self) -> bool:
-        """Whether the log has events about lessons."""
-        return bool(await self._log.newest_position(LESSON_TYPES))
+        """Whether the log has events about lessons, or feedback that may be one."""
+        return bool(await self._log.newest_position((*LESSON_TYPES, USER_FEEDBACK)))
 
     async def replica_id(self) -> str:
         """The id of the database that has the lessons."""
@@ -126,7 +126,7 @@ class LessonService:
             if edited != twin.content:
                 confirms = {"source": "said"} if edited.get("solution") != twin.content.get("solution") else {}
                 payload = {"kind": kind, "content": edited, **confirms}
-                drafts.append(self.drafts.draft(LESSON_EDITED, lesson_id, payload))
+                drafts.append(self.drafts.draft_edited(connection, lesson_id, payload))
 
         def result() -> LearnResult:
             lesson = store.find_lesson(connection, lesson_id)
@@ -149,7 +149,7 @@ class LessonService:
             )
             check_new(lesson.kind, content)
             payload = {"kind": lesson.kind, "content": content, "source": "said"}
-            return [self.drafts.draft(LESSON_EDITED, lesson_id, payload)], lambda: _present(connection, lesson_id)
+            return [self.drafts.draft_edited(connection, lesson_id, payload)], lambda: _present(connection, lesson_id)
 
         return await self.write(decide)
 
@@ -170,7 +170,7 @@ class LessonService:
         merges: Mapping[str, Sequence[Lesson]] | None = None,
         with_calls: bool = False,
     ) -> None:
-        """Remove lessons, and request the erasure of their texts and of the calls that showed their errors.
+        """Remove lessons, and request the erasure of their texts, and of the calls and the feedback they come from.
 
         `merges`: the lessons whose counts and projects a lesson that stays takes over. `with_calls`: erase every
         observed call. Raises InvalidInput.
@@ -191,6 +191,7 @@ class LessonService:
                 calls = [event.event_id for event in observed]
             else:
                 calls = list(projection.observations_of(connection, texts))
+            calls += [name for lesson_id in lesson_ids for name in store.feedback_of(connection, lesson_id)]
             drafts = [self.drafts.draft(LESSON_REMOVED, lesson_id, {}) for lesson_id in lesson_ids]
             drafts += [
                 self.drafts.draft_counted(
@@ -207,7 +208,7 @@ class LessonService:
     async def recorded(self) -> list[Lesson]:
         """The lessons of the tables as they are; it brings nothing up to date and writes nothing."""
         database = self._log.database
-        if not await self._log.newest_position(LESSON_TYPES) or not await database.read(store.is_created):
+        if not await self.has_any() or not await database.read(store.is_created):
             return []
         return await database.read(store.all_lessons)
 

@@ -26,6 +26,8 @@ _TABLES: Final = {
       term text, lesson_id text, primary key (term, lesson_id)) without rowid""",
     "lesson_shown": """create table lesson_shown (
       session_id text, lesson_id text, position integer, primary key (session_id, lesson_id)) without rowid""",
+    "lesson_feedback": """create table lesson_feedback (
+      event_id text primary key, instinct_id text not null, lesson_id text not null) without rowid""",
     "lesson_calls": """create table lesson_calls (
       position integer primary key, session_id text not null, project_id text not null, tool text not null,
       command text not null, command_key text, file_path text not null, error_key text, error_type text not null,
@@ -34,6 +36,7 @@ _TABLES: Final = {
 _INDEXES: Final = (
     "create index lesson_by_identity on lesson_items (identity)",
     "create index lesson_shown_by_position on lesson_shown (position)",
+    "create index lesson_feedback_by_instinct on lesson_feedback (instinct_id)",
     "create index lesson_calls_by_session on lesson_calls (session_id, position)",
     "create index lesson_calls_by_command on lesson_calls (command_key, position)",
     "create index lesson_calls_by_error on lesson_calls (error_key, position) where error_key is not null",
@@ -134,6 +137,36 @@ def next_id(connection: Transaction, prefix: str) -> str:
     taken = connection.exec_driver_sql(query, (prefix, f"{prefix}~")).scalars()
     numbers = [int(rest) for name in taken if (rest := str(name).removeprefix(prefix)).isdecimal()]
     return f"{prefix}{max(numbers, default=0) + 1:03}"
+
+
+def note_feedback(connection: Transaction, event_id: str, instinct_id: str, lesson_id: str) -> None:
+    """Keep which event of feedback a correction was made of."""
+    values = (event_id, instinct_id, lesson_id)
+    connection.exec_driver_sql("insert or replace into lesson_feedback values (?, ?, ?)", values)
+
+
+def correction_of_instinct(connection: Transaction, instinct_id: str) -> Lesson | None:
+    """The lesson of a correction, unless it was removed."""
+    query = "select lesson_id from lesson_feedback where instinct_id = ? limit 1"
+    lesson_id = connection.exec_driver_sql(query, (instinct_id,)).scalar()
+    return None if lesson_id is None else find_lesson(connection, str(lesson_id))
+
+
+def corrections(connection: Transaction) -> dict[str, Lesson]:
+    """The lessons of corrections by the id of their instinct."""
+    rows = connection.exec_driver_sql("select distinct instinct_id, lesson_id from lesson_feedback").fetchall()
+    found = ((str(row[0]), find_lesson(connection, str(row[1]))) for row in rows)
+    return {instinct_id: lesson for instinct_id, lesson in found if lesson is not None}
+
+
+def feedback_of(connection: Transaction, lesson_id: str) -> list[str]:
+    """The events of feedback that a correction was made of."""
+    query = "select event_id from lesson_feedback where lesson_id = ? order by event_id"
+    return [str(name) for name in connection.exec_driver_sql(query, (lesson_id,)).scalars()]
+
+
+def drop_feedback(connection: Transaction, lesson_id: str) -> None:
+    connection.exec_driver_sql("delete from lesson_feedback where lesson_id = ?", (lesson_id,))
 
 
 def note_shown(connection: Transaction, session_id: str, lesson_id: str, position: int) -> None:

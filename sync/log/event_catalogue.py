@@ -134,7 +134,7 @@ _SESSION_TYPES: Final = (
         "The user's verdict on what a model did, or on an instinct.",
         ("feedback_type?", "content?", "instinct_id?"),
         (_OTHER_PROGRAMS,),
-        ("recall", "insights"),
+        ("recall", "insights", "lessons"),
     ),
 )
 
@@ -340,6 +340,7 @@ def _local_type(name: str, meaning: str, payload: tuple[str, ...], emitter: str,
 
 
 _LESSON_FIELDS: Final = ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?")
+_EDIT_FIELDS: Final = ("lesson_id", "kind", "content", "source?", "evidence?")
 _OBSERVED_FIELDS: Final = ("session_id", "tool", "command", "file_path")
 _ERROR_FIELDS: Final = ("error_key?", "error_type?", "message?", "language?")
 _LESSON_READERS: Final = ("lessons", "recall", "erasure")
@@ -355,7 +356,7 @@ _OBSERVED = "A captured tool call near an error, with its command and the text o
 _COUNT_FIELDS: Final = ("lesson_id", "counter", "by?", "at?", "session_id?")
 _LESSON_TYPES: Final = (
     _local_type(LESSON_LEARNED, _RECORD, _LESSON_FIELDS, "lessons.drafts", *_LESSON_READERS),
-    _local_type(LESSON_EDITED, _EDIT, ("lesson_id", "kind", "content", "source?"), "lessons.service", *_LESSON_READERS),
+    _local_type(LESSON_EDITED, _EDIT, _EDIT_FIELDS, "lessons.drafts", *_LESSON_READERS),
     _local_type(LESSON_REMOVED, _GONE, ("lesson_id",), "lessons.service", "lessons", "recall"),
     _local_type(LESSON_COUNTED, f"A counter of a lesson rises: {_COUNTS}.", _COUNT_FIELDS, "lessons.drafts", "lessons"),
     _local_type(LESSON_OBSERVED, _OBSERVED, (*_OBSERVED_FIELDS, *_ERROR_FIELDS), "lessons.capture", "lessons"),

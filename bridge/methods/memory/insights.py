@@ -63,15 +63,30 @@ async def profile(app: App, params: ProfileParams) -> ProfileJson:
 
 
 async def instincts(app: App, params: Instincts) -> InstinctsJson:
-    """Learned patterns, the surest first; failing calls with the lessons about their errors."""
+    """Learned patterns, the surest first, each with its lessons."""
     found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
-    lessons = await _lessons_by_action(app) if any(one.kind == "fails" for one in found) else {}
+    actions = await _lessons_by_action(app) if any(one.kind == "fails" for one in found) else {}
+    lessons = {one.instinct_id: actions[one.text] for one in found if one.kind == "fails" and one.text in actions}
+    if any(one.kind == "correct" for one in found):
+        lessons |= await _corrections(app)
     return insights.instincts_to_json(found, app.insights().source_watermark, lessons)
 
 
 async def report(app: App, params: ReportParams) -> ReportJson:
     """The analysis report: Markdown, or one HTML page."""
     return insights.report_to_json(await app.insights().report(days=params.days), params.format)
+
+
+async def _corrections(app: App) -> dict[str, list[HintJson]]:
+    """The lesson of each correction, by the id of its instinct."""
+    from sync.lessons.matching import counted_line  # noqa: PLC0415 - most calls need no lessons
+    from sync.lessons.store import corrections  # noqa: PLC0415
+
+    found = await app.lessons().read(corrections)
+    return {
+        name: [line_to_json(one, counted_line(one.lesson_id, one.title, one.occurrences))]
+        for name, one in found.items()
+    }
 
 
 async def _lessons_by_action(app: App) -> dict[str, list[HintJson]]:

@@ -42,6 +42,7 @@ from sync.log.event_types import (
     SESSION_MARKED,
     SESSION_ORIGINAL,
     SESSION_RECORDED,
+    USER_FEEDBACK,
 )
 from sync.log.model import Event
 from sync.log.retractions import correction_of
@@ -198,9 +199,13 @@ def _facts_of(connection: Transaction, event_ids: frozenset[str], named: Sequenc
 
 
 def _is_stated_in(fact: Event, event_ids: frozenset[str]) -> bool:
-    evidence = fact.payload.get("evidence")
-    named = evidence if isinstance(evidence, list) else ()
-    return fact.event_id in event_ids or any(isinstance(name, str) and name in event_ids for name in named)
+    return fact.event_id in event_ids or not event_ids.isdisjoint(_evidence_of(fact))
+
+
+def _evidence_of(event: Event) -> frozenset[str]:
+    """The ids of the events that a payload names as its evidence."""
+    evidence = event.payload.get("evidence")
+    return frozenset(name for name in (evidence if isinstance(evidence, list) else ()) if isinstance(name, str))
 
 
 def _answered_facts(answer: Event) -> frozenset[str]:
@@ -211,11 +216,12 @@ def _answered_facts(answer: Event) -> frozenset[str]:
 
 
 def _lesson_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator[str]:
-    """The other versions of a lesson: without this one, an older text would come back."""
+    """The other versions of a lesson, or of a correction's feedback: without them, an older text would come back."""
     types = (LESSON_LEARNED, LESSON_EDITED)
     lesson_ids = {event.payload.get("lesson_id") for event in erased if event.type in types}
-    for event in log_store.read_by_types(connection, types, after=0) if lesson_ids else ():
-        if event.payload.get("lesson_id") in lesson_ids:
+    feedback = {event.event_id for event in erased if event.type == USER_FEEDBACK}
+    for event in log_store.read_by_types(connection, types, after=0) if lesson_ids or feedback else ():
+        if event.payload.get("lesson_id") in lesson_ids or not feedback.isdisjoint(_evidence_of(event)):
             yield event.event_id
 
 

@@ -10,7 +10,6 @@ from sync.lessons.files.hand_edits import edited_content
 from sync.lessons.files.tree import ImportedRecord
 from sync.lessons.model import MAX_ID, content_key, identity_of
 from sync.lessons.service import LessonService
-from sync.log.event_types import LESSON_EDITED
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 
 _CleanedRecord = tuple[ImportedRecord, dict[str, Any]]  # with its redacted content
@@ -54,7 +53,7 @@ class LessonImports:
                         continue
                     edited.add(lesson.lesson_id)
                     payload = {"kind": lesson.kind, "content": content, "source": "said"}
-                    drafts.append(self._lessons.drafts.draft(LESSON_EDITED, lesson.lesson_id, payload))
+                    drafts.append(self._lessons.drafts.draft_edited(connection, lesson.lesson_id, payload))
             return [*drafts, *self._draft_imports(connection, others)[0]], lambda: None
 
         await self._lessons.write(decide)

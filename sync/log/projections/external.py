@@ -53,8 +53,12 @@ class ExternalProjection(Protocol[R_co]):
 class ExternalProjectionRunner(Generic[R]):
     """Keeps one external projection caught up with the log. Its methods raise StorageError."""
 
-    def __init__(self, log: EventLog, projection: ExternalProjection[R], clock: Clock) -> None:
+    def __init__(
+        self, log: EventLog, projection: ExternalProjection[R], clock: Clock, *, batch_delay: float = BATCH_DELAY
+    ) -> None:
+        """`batch_delay`: seconds between two batches of `run`."""
         self._projection = projection
+        self._batch_delay = batch_delay
         self._log = log
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -66,7 +70,7 @@ class ExternalProjectionRunner(Generic[R]):
         while True:
             seen = self._log.changed.count
             await self.catch_up()
-            await asyncio.sleep(BATCH_DELAY)
+            await asyncio.sleep(self._batch_delay)
             await self._log.changed.wait_for_change(seen)
 
     async def catch_up(self, *, batches: int | None = None) -> int:
@@ -107,7 +111,8 @@ class ExternalProjectionRunner(Generic[R]):
         return rules != self._projection.rules_version or await self._projection.is_missing()
 
     async def _apply_batch(self) -> int:
-        page = await self._log.read(Query(after=await self._offset(), limit=BATCH_EVENTS))
+        types = self._projection.entry.event_types
+        page = await self._log.read(Query(types=types, after=await self._offset(), limit=BATCH_EVENTS))
         if page.events:
             await self._projection.apply(page)
             await self._log.database.write(self._set_offset, page.next_offset)

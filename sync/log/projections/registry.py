@@ -12,10 +12,15 @@ from sync.log.event_types import (
     CONVERSATION_TYPES,
     DOCUMENT_EVENT_TYPES,
     FACT_TYPES,
+    LESSON_COUNTED,
+    LESSON_EDITED,
+    LESSON_LEARNED,
+    LESSON_REMOVED,
     LESSON_TYPES,
     PAYLOAD_FORGOTTEN,
     RETRACTING_TYPES,
     SESSION_END_TYPES,
+    USER_FEEDBACK,
 )
 from sync.log.model import Event
 
@@ -53,7 +58,12 @@ ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORG
 FACT_LINES: Final = ProjectionEntry("document.facts", (*FACT_TYPES, *RETRACTING_TYPES), delays_retention=False)
 
 # Retention never expires a lesson; the observed calls it may expire are only read to learn new ones.
-LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, *RETRACTING_TYPES), delays_retention=False)
+LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, USER_FEEDBACK, *RETRACTING_TYPES), delays_retention=False)
+LESSON_FILES: Final = ProjectionEntry(
+    "lessons.files",
+    (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, USER_FEEDBACK, *RETRACTING_TYPES),
+    delays_retention=False,
+)
 
 # Insights keep their offset in their own file and are rebuilt without the expired payloads.
 INSIGHTS: Final = ProjectionEntry("insights", delays_retention=False)
@@ -70,6 +80,7 @@ PROJECTIONS: Final = {
         DAILY,
         INSIGHTS,
         LESSONS,
+        LESSON_FILES,
         ARCHIVE_RETRACTIONS,
     )
 }

@@ -104,6 +104,51 @@ def test_an_error_of_two_projects_is_one_instinct_that_names_its_global_lesson(h
     assert shown.count("延迟导入") == 1
 
 
+def correct(home: Home, text: str, project: Path, session: str, **more: str) -> None:
+    payload = {"feedback_type": "correction", "content": text, **more}
+    event = {"type": "user_feedback", "session_id": session, "project_path": str(project), "payload": payload}
+    home.run("events", "append", json.dumps(event))
+
+
+def test_a_correction_in_two_projects_is_one_global_lesson_of_its_instinct(home: Home, tmp_path: Path) -> None:
+    correct(home, "先写测试", tmp_path / "api", "s1")
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    assert (lesson["state"], lesson["isGlobal"], lesson["occurrences"]) == ("candidate", False, 1)
+    correct(home, "先写测试！", tmp_path / "web", "s2")
+    (lesson,) = home.json("lessons", "search", "测试")["lessons"]
+    assert (lesson["state"], lesson["isGlobal"], lesson["occurrences"]) == ("held", True, 2)
+    (instinct,) = home.json("insights", "instincts")["instincts"]
+    assert [(one["id"], one["occurrences"]) for one in instinct["lessons"]] == [(lesson["id"], 2)]
+    correct(home, "", tmp_path / "web", "s3", feedback_type="rejection", instinct_id=instinct["instinctId"])
+    assert [one["state"] for one in home.json("lessons", "list")["lessons"]] == ["contradicted"]
+    (file,) = home.database.parents[2].glob("lessons/*/patterns/correction.json")
+    assert [record["name"] for record in json.loads(file.read_text("utf-8"))] == ["先写测试"]
+
+
+@pytest.mark.parametrize("removal", ["clean", "forget"])
+def test_a_removed_correction_leaves_no_word_and_is_not_learned_again(home: Home, tmp_path: Path, removal: str) -> None:
+    correct(home, "先写测试", tmp_path, "s1")
+    (lesson,) = home.json("lessons", "list")["lessons"]
+    home.run("lessons", "edit", lesson["id"], '{"tags": ["测试驱动"]}')
+    if removal == "clean":
+        home.run("lessons", "clean", lesson["id"], "--yes")
+    else:
+        home.run("forget", home.json("events", "read")["events"][0]["event_id"], "--yes")
+    assert home.json("lessons", "list")["lessons"] == []
+    assert home.json("insights", "instincts")["instincts"] == []
+    files = [path for path in home.database.parents[2].rglob("*") if path.is_file() and "db" not in path.name]
+    assert not any("测试" in path.read_text("utf-8", errors="replace") for path in files)
+    with sqlite3.connect(home.database) as database:
+        dump = "\n".join(database.iterdump())
+    assert "测试" not in dump
+
+
+def test_a_sidecar_writes_the_files_after_a_change_by_another_process(home: Home, tmp_path: Path) -> None:
+    with Sidecar(home):
+        correct(home, "先写测试", tmp_path, "s1")
+        wait_until(lambda: list(home.database.parents[2].glob("lessons/*/patterns/correction.json")) != [])
+
+
 def test_a_token_at_the_place_where_a_command_is_cut_is_redacted_first(home: Home) -> None:
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     with Sidecar(home) as sidecar:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sync.insights.features import action_of, normalise_text, outcome_of, stage_of, terms_of
+from sync.insights.features import action_of, outcome_of, stage_of, terms_of
+from sync.lessons.corrections import normalise_text
 from tests.support import event
 
 

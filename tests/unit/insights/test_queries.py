@@ -3,7 +3,7 @@
 import pytest
 
 from sync.insights import queries
-from sync.insights.state import instinct_id
+from sync.lessons.corrections import instinct_id
 from tests.unit.insights.event_sequence import NOW, EventSequence
 
 
