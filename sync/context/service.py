@@ -68,6 +68,7 @@ class ContextService:
         self._fence_key = clock.random_bytes(32)
         self._known = KnownFacts()
         self._stable: OrderedDict[str, StableBlock] = OrderedDict()
+        events.database.row_repairs.functions.append(store.repair)
 
     async def system_prompt(
         self, *, wait_ms: int, scope: "LoadScope" = "user", max_chars: int | None = None, session_id: str | None = None

@@ -3,10 +3,12 @@
 The table is created with its first row, so that a memory whose app names no sessions has none.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from sync.db.engine import Transaction
+from sync.db.row_repair import has_valid_rows
 
 KEPT_MS: Final = 30 * 86_400_000  # a conversation does not go on for longer
 _TABLE: Final = (
@@ -32,3 +34,11 @@ def record_given(connection: Transaction, session_id: str, event_ids: Sequence[s
         "insert or replace into context_given values (?, ?, ?)",
         [(session_id, event_id, now_ms) for event_id in event_ids],
     )
+
+
+def repair(connection: Transaction) -> Counter[str]:
+    """Drop the ledger if a row of it cannot be understood: a session may be given an item once more."""
+    if connection.exec_driver_sql(_EXISTS).first() is None or has_valid_rows(connection, ("context_given",)):
+        return Counter()
+    connection.exec_driver_sql("drop table context_given")
+    return Counter({"context_given": 1})

@@ -2,12 +2,15 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from sync.db.sqlite_errors import may_be_bad_row
+from sync.db.sqlite_errors import corruption_errors, may_be_bad_row
 from sync.errors import StorageError
+
+_VALUE_TYPES: Final = {"text": str, "integer": int}
 
 log = logging.getLogger(__name__)
 
@@ -39,3 +42,22 @@ class RowRepairs:
         """Whether rows were dropped that may have caused the error."""
         self._found_nothing = not dropped and not isinstance(error, StorageError)
         return bool(dropped)
+
+
+def has_valid_rows(connection: Connection, tables: Iterable[str]) -> bool:
+    """Whether every value in these tables of `text` and `integer` columns can be read and has its column's type."""
+    driver: Any = connection.connection.driver_connection
+    try:
+        return all(_has_valid_rows(driver, table) for table in tables)
+    except corruption_errors():
+        return False
+
+
+def _has_valid_rows(driver: Any, table: str) -> bool:
+    columns = driver.execute(f"pragma table_info({table})").fetchall()
+    types = tuple(
+        (_VALUE_TYPES[kind.lower()], *(() if required or key else (type(None),)))
+        for _, _, kind, required, _, key in columns
+    )
+    rows = driver.execute(f"select * from {table}")  # noqa: S608 - names of ours
+    return all(all(map(isinstance, row, types)) for row in rows)

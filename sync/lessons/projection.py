@@ -3,6 +3,7 @@
 A lesson is found by whoever records next, so that twenty processes count one error once each and lose nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -48,30 +49,43 @@ def catch_up(connection: Transaction, clock: Clock) -> None:
     """Bring the tables up to date. Raises a StorageError."""
     if is_current(connection):
         return
-    rules = rules_name(LESSONS.name)
-    if log_store.watermark(connection, rules) != RULES_VERSION or not store.is_created(connection):
-        _rebuild(connection)
-        log_store.set_watermark(connection, rules, RULES_VERSION, clock)
-    else:
-        after = log_store.watermark(connection, LESSONS.name)
-        events = list(log_store.read_by_types(connection, LESSONS.event_types, after=after))
-        if any(_retracts_lesson(connection, event) for event in events):
-            _rebuild(connection)
-        else:
-            for event in events:
-                _apply(connection, event)
-    store.trim_tables(connection)
-    newest = log_store.newest_position_of_types(connection, LESSONS.event_types)
-    log_store.set_watermark(connection, LESSONS.name, newest, clock)
+    if log_store.watermark(connection, rules_name(LESSONS.name)) != RULES_VERSION or not store.is_created(connection):
+        rebuild(connection, clock)
+        return
+    after = log_store.watermark(connection, LESSONS.name)
+    events = list(log_store.read_by_types(connection, LESSONS.event_types, after=after))
+    if any(_retracts_lesson(connection, event) for event in events):
+        rebuild(connection, clock)
+        return
+    for event in events:
+        _apply(connection, event)
+    _finish(connection, clock)
 
 
-def _rebuild(connection: Transaction) -> None:
+def repair(connection: Transaction, clock: Clock) -> Counter[str]:
+    """Make the tables again if a row of them cannot be understood."""
+    if not store.is_created(connection) or store.is_intact(connection):
+        return Counter()
+    rebuild(connection, clock)
+    return Counter({"lessons": 1})
+
+
+def rebuild(connection: Transaction, clock: Clock) -> None:
+    """Make the tables again from the log."""
     store.recreate_tables(connection)
     retractions = Retractions()
     retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
     types = [name for name in LESSONS.event_types if name not in RETRACTING_TYPES]
     for event in log_store.read_by_types(connection, types, after=0):
         _apply(connection, retractions.effective_event(event))
+    log_store.set_watermark(connection, rules_name(LESSONS.name), RULES_VERSION, clock)
+    _finish(connection, clock)
+
+
+def _finish(connection: Transaction, clock: Clock) -> None:
+    store.trim_tables(connection)
+    newest = log_store.newest_position_of_types(connection, LESSONS.event_types)
+    log_store.set_watermark(connection, LESSONS.name, newest, clock)
 
 
 def _retracts_lesson(connection: Transaction, event: Event) -> bool:

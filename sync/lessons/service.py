@@ -52,6 +52,7 @@ class LessonService:
         self._clock = clock
         self._draft_erasure = draft_erasure
         self.drafts = LessonDrafts(redactor, clock)
+        log.database.row_repairs.functions.append(partial(projection.repair, clock=clock))
 
     async def all(self) -> list[Lesson]:
         """Every lesson, oldest first."""

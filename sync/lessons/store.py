@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sync.db.engine import Transaction
+from sync.db.row_repair import has_valid_rows
+from sync.errors import StorageCorrupt
 from sync.lessons.commands import command_key
 from sync.lessons.error_text import match_keys, named_key
 from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
@@ -45,6 +47,12 @@ _ITEM: Final = (
     "lesson_id, kind, state, source, occurrences, helped, hurt, shown, created_at, last_at, project_ids, content"
 )
 _CALL: Final = "position, session_id, project_id, tool, command, file_path, error_key, error_type, message, language"
+_ITEM_TYPES: Final = (*4 * (str,), *4 * (int,), *4 * (str,))
+_BAD_JSON: Final = """select 1 from lesson_items where
+  case when json_valid(content) then json_type(content) end is not 'object'
+  or case when json_valid(sessions) then json_type(sessions) end is not 'array'
+  or case when json_valid(project_ids) then json_type(project_ids) end is not 'array'
+  or exists (select 1 from json_each(project_ids) where type <> 'text')"""
 MAX_ROWS_KEPT: Final = 20_000  # of the calls and of the shown hints: some months of work
 _CALLS_KEPT: Final = 32  # of a session that mining reads
 _FAILED_CALLS_READ: Final = 1_000  # newest failed calls that name their lessons
@@ -52,6 +60,11 @@ _FAILED_CALLS_READ: Final = 1_000  # newest failed calls that name their lessons
 
 def is_created(connection: Transaction) -> bool:
     return connection.exec_driver_sql("select 1 from sqlite_master where name = 'lesson_calls'").first() is not None
+
+
+def is_intact(connection: Transaction) -> bool:
+    """Whether every row of the tables can be understood."""
+    return has_valid_rows(connection, _TABLES) and connection.exec_driver_sql(_BAD_JSON).first() is None
 
 
 def recreate_tables(connection: Transaction) -> None:
@@ -249,6 +262,9 @@ def match(connection: Transaction, request: MatchRequest) -> MatchedLesson:
 
 
 def _lesson(row: Any) -> Lesson:
+    """The lesson of a row. Raises StorageCorrupt, and what JSON raises, which makes the database repair the tables."""
+    if not all(map(isinstance, row, _ITEM_TYPES)):
+        raise StorageCorrupt("a row of the lessons cannot be understood")
     names = _ITEM.replace(" ", "").split(",")[:-2]
     fields = dict(zip(names, row[: len(names)], strict=True))
     return Lesson(**fields, project_ids=tuple(json.loads(row[10])), content=json.loads(row[11]))
