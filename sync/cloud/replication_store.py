@@ -16,7 +16,7 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
-from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor
+from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor, replicable_events
 from sync.log.retractions import Retractions
 
 _COUNT_ERASABLE: Final = (
@@ -77,7 +77,7 @@ def apply_answer(
     A reset clears the server's numbers. Once the cursor has caught up again, acknowledged events that got no number are
     sent again. Events of `device_id`, this device, that the server returns count as acknowledged. The server decides
     the replica numbers of former replicas. Raises DeviceForked if the server has events of this replica that this
-    database lacks, or has under other numbers: it is a copy, or was restored from a backup.
+    database lacks, or has under other numbers: a copy, or restored from a backup. Forged events are not stored.
     """
     if verdict.reset:
         outbox_store.clear_server_numbers(connection)
@@ -88,7 +88,8 @@ def apply_answer(
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
     local_numbers = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in local_numbers]
-    new = list({event.event_id: event for event in answer.events if event.event_id not in local_numbers}.values())
+    sent = {event.event_id: event for event in replicable_events(answer.events)}
+    new = [event for event_id, event in sent.items() if event_id not in local_numbers]
     moved = {event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key}
     if moved:
         _adopt_server_numbers(connection, list(moved.values()))

@@ -17,7 +17,7 @@ from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
-from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, EventScope
+from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, replicable_events
 from sync.log.retractions import Retractions
 
 
@@ -167,7 +167,7 @@ def store_events(
     log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
     DeviceForked, and stores nothing, if another event has the number of one of them.
     """
-    unique = {event.event_id: event for event in received if event.reach is EventScope.CLOUD}
+    unique = {event.event_id: event for event in replicable_events(received)}
     known = log_store.known_ids(connection, list(unique))
     new = [_as_local(event) for event_id, event in unique.items() if event_id not in known]
     if not new:

@@ -1,7 +1,7 @@
 """Events, drafts and queries. Pure values."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -119,6 +119,11 @@ class Event:
     def replica_key(self) -> tuple[str, int]:
         """Return the replica and the number in it."""
         return self.replica_id, self.replica_seq
+
+
+def replicable_events(events: Iterable[Event]) -> list[Event]:
+    """Return the events that another device may send: an event of a type that stays on its device is forged."""
+    return [event for event in events if event.reach is EventScope.CLOUD and scope_of(event.type) is EventScope.CLOUD]
 
 
 def is_imported(event: Event) -> bool:

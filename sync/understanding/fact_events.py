@@ -191,6 +191,7 @@ def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
         recorded_at=event.ts,
         statement=statement,
         superseded_by=by if isinstance(by, str) else None,
+        device_id=event.device_id,
     )
 
 

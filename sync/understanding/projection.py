@@ -4,7 +4,7 @@ A state is replaced as a whole, never changed, because readers run on other thre
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -63,8 +63,13 @@ class Facts:
         return frozenset(name for name, fact_id in self.id_of_statement.items() if fact_id not in proposed)
 
     def device_of(self, fact: Fact) -> str:
-        """The device on which a fact was stated first."""
-        return self.statements[fact.fact_id].device_id
+        """The device whose words a fact has: that of the edit that gave it its text, else of its first statement."""
+        return self.editor_of(fact) or self.statements[fact.fact_id].device_id
+
+    def editor_of(self, fact: Fact) -> str | None:
+        """The device of the edit that gave a fact its text; None for a text that was stated."""
+        edits = [one for one in self.answers_of(fact) if one.statement is not None]
+        return edits[-1].device_id if edits else None
 
     def statements_of(self, fact: Fact) -> list[RecordedStatement]:
         """The statements that a fact is made of, the first one first."""
@@ -148,7 +153,8 @@ def _advance(connection: Transaction, state: _State) -> _State:
         named = frozenset(name for event in fresh for name in _retracted_ids(event))
     retractions = Retractions()
     retractions.apply(fresh)
-    news = {event.event_id: retractions.effective_event(event) for event in fresh if event.type in FACT_TYPES}
+    correctors = {found[0]: event.device_id for event in fresh if (found := correction_of(event)) is not None}
+    news = {event.event_id: _left_of(event, retractions, correctors) for event in fresh if event.type in FACT_TYPES}
     wanted = {evidence_of(event) for event in news.values() if event.type == MEMORY_FACT and claims_user(event)}
     wanted |= state.unproven
     exchanges = {**state.exchanges, **(store.exchange_devices(connection, wanted) if wanted else {})}
@@ -177,6 +183,12 @@ def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str], known: Mapp
             statements[event.event_id] = statement
     answers = [answer for event in others if (answer := recorded_answer(event, statements)) is not None]
     return Facts(reconcile(statements.values(), answers), statements, tuple(answers))
+
+
+def _left_of(event: Event, retractions: Retractions, correctors: Mapping[str, str]) -> Event:
+    """What retractions leave of an event. A corrected text is what the device says that corrected it."""
+    left = retractions.effective_event(event)
+    return left if left is event else replace(left, device_id=correctors.get(event.event_id, event.device_id))
 
 
 def _retracted_ids(event: Event) -> Iterable[str]:

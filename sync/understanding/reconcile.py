@@ -51,7 +51,8 @@ class RecordedStatement:
 class FactAnswer:
     """An answer about a fact, named by the `fact_id` of any statement that belongs to it.
 
-    `statement` is the new text of an edit, `superseded_by` the fact that replaces it (SUPERSEDED).
+    `statement` is the new text of an edit, `superseded_by` the fact that replaces it (SUPERSEDED), `device_id` the
+    device on which it was given.
     """
 
     kind: AnswerKind
@@ -61,6 +62,7 @@ class FactAnswer:
     recorded_at: str
     statement: Statement | None = None
     superseded_by: str | None = None
+    device_id: str = ""
 
 
 def reconcile(statements: Iterable[RecordedStatement], answers: Iterable[FactAnswer] = ()) -> tuple[Fact, ...]:

@@ -58,14 +58,16 @@ def fact_line(statement: str) -> str:
 class FactLines:
     """The lines of facts in one document.
 
-    `devices`: the ids of this device, which adds the lines of the facts that were stated on it. `today`: a fact that
-    held until an earlier day is not shown. `redact`: as for the log.
+    `devices`: the ids of this device, which adds the lines of the facts that have its words. `today`: a fact that held
+    until an earlier day is not shown. `redact`: as for the log. `shared`: whether the document has lines of other
+    devices, each with its author; else another device's words are shown in its own document only.
     """
 
     facts: Facts
     devices: Collection[str]
     today: date
     redact: Callable[[str], str]
+    shared: bool = False
 
     def changes(self, snapshot: Snapshot) -> list[Operation]:
         """What the document lacks of the facts: lines to add, change and remove."""
@@ -99,9 +101,10 @@ class FactLines:
         text, statement = self._statement_in(entry.text), one_line(fact.statement)
         if text != statement and text not in self._former_texts(fact):
             return  # changed by hand
-        if is_second or not self._is_shown(fact):
+        is_foreign = (self.facts.editor_of(fact) or "") not in {"", *self.devices}
+        if is_second or not self._is_shown(fact) or (is_foreign and not self.shared):
             yield EntryRemoved(entry.entry_id, entry.text, entry.section)
-        elif text != statement:
+        elif text != statement and not is_foreign:
             yield EntryEdited(entry.entry_id, entry.text, fact_line(fact.statement), entry.section)
 
     def answers(self, operations: Iterable[Operation], redactor: Redactor) -> list[EventDraft]:
@@ -146,7 +149,9 @@ class FactLines:
         return fact.status is FactStatus.ACTIVE and fact.subject == USER_SUBJECT and not is_over
 
     def _belongs_here(self, fact: Fact) -> bool:
-        return self._is_shown(fact) and any(one.device_id in self.devices for one in self.facts.statements_of(fact))
+        editor = self.facts.editor_of(fact)
+        authors = {one.device_id for one in self.facts.statements_of(fact)} if editor is None else {editor}
+        return self._is_shown(fact) and not authors.isdisjoint(self.devices)
 
     def _former_texts(self, fact: Fact) -> set[str]:
         stated = {one_line(one.statement.text) for one in self.facts.statements_of(fact)}

@@ -79,7 +79,7 @@ class DerivedLines:
         self._facts = self._facts or FactProjection()
         devices = {self._log.device_id, *self._log.former_device_ids}
         today = self._clock.now().date()
-        return FactLines(self._facts.read(connection), devices, today, self._redactor.clean)
+        return FactLines(self._facts.read(connection), devices, today, self._redactor.clean, self._shared)
 
     def _draft(self, operation: Operation, derived: str) -> EventDraft:
         payload: dict[str, Any] = {
