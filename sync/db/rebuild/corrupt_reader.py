@@ -84,7 +84,8 @@ class CorruptDatabase:
             return
         these = " and ".join((*(f"{name} = :{name}" for name in fixed), ""))
         rows = f"select {', '.join(columns)} from {table} not indexed where {these}"  # noqa: S608 - names of ours
-        first = f"select {key} from {table} not indexed where {these}{key} >= :key order by {key} limit 1"  # noqa: S608 - names of ours
+        is_key = f"{key} >= :key and typeof({key}) = 'integer'"  # a cell of another table may lie here
+        first = f"select {key} from {table} not indexed where {these}{is_key} order by {key} limit 1"  # noqa: S608 - names of ours
         low: int | None = 1
         highest = 0
         while low is not None:
