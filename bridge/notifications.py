@@ -1,4 +1,4 @@
-"""The notifications of the sidecar: memory, cloud or login have changed, a token is needed, a long pull advances.
+"""The notifications of the sidecar: memory, cloud, login or pairing have changed, a token is needed, a pull advances.
 
 Only a client that has called `initialize` gets any: one that never did may read answers line by line. A hint
 says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: one is sent
@@ -39,6 +39,7 @@ async def _send_hints(app: App, notify: Notify, cloud_notifiers: list[tuple[Chan
         (app.log.changed, _MemoryChangeNotifier().notify_if_changed),
         (app.account.changed, _notify_auth_changed),
         (app.account.token_needed, _notify_token_needed),
+        (app.lan.pairing_changed, _notify_pairing_changed),
         *cloud_notifiers,
     ]
     counts = [signal.count for signal, _ in hints]
@@ -66,6 +67,10 @@ class _MemoryChangeNotifier:
 
 async def _notify_auth_changed(app: App, notify: Notify) -> None:
     notify("auth/changed", {"account": await app.account.state()})
+
+
+async def _notify_pairing_changed(app: App, notify: Notify) -> None:
+    notify("lan/pairingChanged", {"pairing": app.lan.pairing_state()})
 
 
 async def _notify_token_needed(app: App, notify: Notify) -> None:

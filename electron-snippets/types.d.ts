@@ -385,6 +385,7 @@ export interface KnownDeviceJson {
   hidden: boolean;
   lastSeenAt: string | null;
   name: string | null;
+  paired: boolean;
   platform: string | null;
   publicKey: string | null;
   revoked: boolean;
@@ -399,6 +400,29 @@ export interface LanInterfaceJson {
 
 export interface LanJson {
   peers: Array<string>;
+}
+
+export interface LanPairedDevicesJson {
+  paired: Array<LanPairedJson>;
+}
+
+export interface LanPairedJson {
+  connected: boolean;
+  deviceId: string;
+  name: string;
+  pairedAt: string;
+}
+
+export interface LanPairingJson {
+  cause?: string | null;
+  code?: string | null;
+  deviceId?: string | null;
+  expiresAt?: string | null;
+  name?: string | null;
+  state: 'failed' | 'paired' | 'waiting';
+  triesLeft?: number | null;
+  uri?: string | null;
+  /** default [] */ words?: Array<string>;
 }
 
 export interface LanPeerJson {
@@ -431,6 +455,8 @@ export interface LanStatusJson {
   enabled: 'auto' | 'off' | 'on';
   found: number;
   interfaces: Array<LanInterfaceJson>;
+  /** default [] */ paired?: Array<LanPairedJson>;
+  pairing?: LanPairingJson | null;
   peers: Array<LanPeerJson>;
   port: number | null;
   problem: string | null;
@@ -1110,6 +1136,22 @@ export interface Methods {
       port: number;
     };
     result: LanPeerJson;
+  };
+  /** Show a pairing code, or pair with the device that shows `code`. */
+  'lan/pair': {
+    params: {
+      code?: string | null;
+      host?: string | null;
+      port?: number | null;
+    };
+    result: LanPairingJson;
+  };
+  /** End a pairing, and the connection, at once. */
+  'lan/forget': {
+    params: {
+      deviceId: string;
+    };
+    result: LanPairedDevicesJson;
   };
   /** Record one event; idempotent on its event_id. */
   'events/append': {

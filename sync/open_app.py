@@ -12,7 +12,6 @@ from filelock import FileLock
 
 from sync import lazy_recall, services, wiring
 from sync.accounts import switching
-from sync.accounts.devices import DeviceService
 from sync.accounts.profiles import (
     create_profile_folder,
     open_installation,
@@ -109,7 +108,7 @@ async def _build_app(
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    vectors, device_list = ChangeCounter() if serving else None, profile.folder / "devices.json"
+    vectors = ChangeCounter() if serving else None
     events = wiring.event_log(opened, settings, installation, clock, cloud)
     document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
     active = wiring.active_profile(settings, profile, encryption, events, document, redactor, clock)
@@ -123,7 +122,7 @@ async def _build_app(
         copy = CloudDocument(document, redactor, may_import=is_sidecar)
         facts = wiring.device_facts(opened, installation, settings)
         replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
-    devices = DeviceService(events, account, redactor, list_file=device_list, clock=clock, settings=settings)
+    devices = wiring.devices(events, account, profile, encryption, redactor, clock, settings)
     drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
         settings=settings,

@@ -1,5 +1,6 @@
 """How each part of the application is constructed from the settings; `sync.app` puts them together."""
 
+import asyncio
 import platform
 from collections.abc import Callable
 from functools import cache, partial
@@ -9,6 +10,7 @@ from sync import __version__
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.login import LoginFlow, ProfileSecrets
+from sync.accounts.paired_devices import PairedDevices
 from sync.accounts.profiles import Installation, Profile
 from sync.clock import Clock, new_session_id
 from sync.cloud.auth.account import Account
@@ -150,6 +152,26 @@ def replicator(
     return Replicator(events, exchange, clock=clock, options=settings.sync)
 
 
+def devices(
+    events: EventLog,
+    account: Account,
+    profile: Profile,
+    encryption: DatabaseEncryption,
+    redactor: Redactor,
+    clock: Clock,
+    settings: Settings,
+) -> DeviceService:
+    """The devices of the account, with those that were paired by code."""
+
+    async def has_other_profile(user_id: str) -> bool:
+        owners = [await asyncio.to_thread(other.read_owner, encryption) for other in profile.other_profiles()]
+        return user_id in owners
+
+    paired = PairedDevices(events.database, account, has_other_profile, clock)
+    listed = profile.folder / "devices.json"
+    return DeviceService(events, account, redactor, paired, list_file=listed, clock=clock, settings=settings)
+
+
 def lan(
     settings: Settings,
     profile: Profile,
@@ -161,7 +183,8 @@ def lan(
     """The local network; nothing of TLS is imported before it is needed."""
 
     def build() -> "LanService":
-        from sync.lan.service import LanService, LocalDevice, make_hello  # noqa: PLC0415 - at its first use
+        from sync.lan.local_device import LocalDevice  # noqa: PLC0415 - at its first use
+        from sync.lan.service import LanService, make_hello  # noqa: PLC0415
         from sync.lan.transport.trust import TrustList, trust_list  # noqa: PLC0415
 
         async def trust_of(own_key: str) -> TrustList:
@@ -171,7 +194,7 @@ def lan(
         key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
         guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
         hello = partial(make_hello, events, settings.device_name)
-        local = LocalDevice(key, guard, trust_of, devices.account_id, hello, profile.folder)
+        local = LocalDevice(key, guard, trust_of, devices.paired, hello, profile.folder)
         return LanService(events, local, clock=clock, settings=settings.lan)
 
     async def count_others() -> int:
@@ -179,7 +202,8 @@ def lan(
         return len(set(keys.values()) - revoked.keys() - {events.device_id})
 
     rounds = [] if replicator is None else [replicator.state_changed]  # a round may list other devices
-    return LanAccess(settings.lan, build, count_others, [events.changed, *rounds])
+    changes = [events.changed, devices.paired.changed, *rounds]
+    return LanAccess(settings.lan, build, count_others, devices.paired, changes)
 
 
 def login_flow(

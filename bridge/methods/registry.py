@@ -40,6 +40,8 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("lan/status", "account.lan:status"),
         _row("lan/peers", "account.lan:list_peers"),
         _row("lan/connect", "account.lan:connect"),
+        _row("lan/pair", "account.lan:pair"),
+        _row("lan/forget", "account.lan:forget"),
         _row("events/append", "log.events:append"),
         _row("events/appendBatch", "log.events:append_batch"),
         _row("events/forget", "log.events:forget"),

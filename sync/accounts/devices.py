@@ -15,9 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from sync import __version__
+from sync.accounts.paired_devices import PairedDevices
 from sync.clock import Clock, timestamp
 from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.auth.account import Account
+from sync.cloud.auth.device_key_store import PairedDeviceRow
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import DeviceRow, EndedSessions
@@ -41,7 +43,10 @@ its token, and the server refuses its calls.
 
 
 class KnownDeviceJson(msgspec.Struct, frozen=True, rename="camel"):
-    """A device of the account. What only the server knows is null until its first answer."""
+    """A device of the account. What only the server knows is null until its first answer.
+
+    `paired`: it was paired with this device by code.
+    """
 
     device_id: str
     name: str | None
@@ -53,6 +58,7 @@ class KnownDeviceJson(msgspec.Struct, frozen=True, rename="camel"):
     revoked_at: str | None
     hidden: bool
     this_device: bool
+    paired: bool
 
 
 class DevicesJson(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,13 +81,14 @@ class _StoredDeviceList(msgspec.Struct, frozen=True):
 
 
 class DeviceService:
-    """The devices of one profile's account. `list_file` stores the server's last list."""
+    """The devices of one profile's account. `list_file` stores the server's last list; `paired` are not all on it."""
 
     def __init__(
         self,
         events: EventLog,
         account: Account,
         redactor: Redactor,
+        paired: PairedDevices,
         *,
         list_file: Path,
         clock: Clock,
@@ -90,6 +97,8 @@ class DeviceService:
         self._log = events
         self._account = account
         self._redactor = redactor.for_egress()
+        self.paired = paired
+        paired.after_pairing = self.record_own_name
         self._list_file = list_file
         self._clock = clock
         self._own_name = settings.device_name
@@ -108,8 +117,8 @@ class DeviceService:
             return await self._local_list()
         kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
         await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
-        about = await self._device_facts()
-        devices = merge_device_rows(rows, about, self._log.device_id, server_is_newest=True)
+        about, paired = await self._device_facts(), await self.paired.read()
+        devices = merge_device_rows(rows, about, paired, self._log.device_id, server_is_newest=True)
         return DevicesJson("cloud", kept.as_of, devices, logins=None)
 
     async def rename(self, device_id: str, name: str) -> DevicesJson:
@@ -126,16 +135,27 @@ class DeviceService:
         return await self.list()
 
     async def revoke(self, device_id: str) -> DevicesJson:
-        """Revoke a device's access to the account's cloud for ever. Raises as `rename`."""
+        """Exclude a device from the account for ever. Raises as `rename`; not for a device that is only paired."""
 
         async def revoke(session: AuthSession) -> EndedSessions:
             return await self._account.cloud.revoke_device(session, device_id)
 
-        ended = await with_fresh_token(self._account, revoke, timeout=self._timeout)
+        logins: RevokedLogins | None = None
+        try:
+            ended = await with_fresh_token(self._account, revoke, timeout=self._timeout)
+            logins = "open" if ended.refused else "ended" if ended.known else "unknown"
+        except CloudError:
+            if not await self._is_only_paired(device_id):
+                raise
         if device_id != self._log.device_id:  # an event of a revoked device would wait for ever
             await self._record_event(DEVICE_REVOKED, {"device_id": device_id})
-        logins: RevokedLogins = "open" if ended.refused else "ended" if ended.known else "unknown"
         return replace(await self.list(), logins=logins)
+
+    async def _is_only_paired(self, device_id: str) -> bool:
+        """Whether no server knows this device, as far as is known here, and it is paired with this one."""
+        listed = await asyncio.to_thread(_read_stored_list, self._list_file)
+        is_paired = any(row.device_id == device_id for row in await self.paired.read())
+        return is_paired and all(row.device_id != device_id for row in listed.rows)
 
     async def hide(self, device_id: str, *, hidden: bool) -> DevicesJson:
         """Hide a device from this device's digest, or show it again. Raises DeviceUnknown."""
@@ -150,9 +170,10 @@ class DeviceService:
     async def keys_and_revocations(self) -> tuple[dict[str, str], dict[str, str | None]]:
         """The known public keys, each with its device, and the revoked devices with their keys, as far as known.
 
-        From local data: the last sync, the last list of the server, and the events since.
+        From local data: pairings, the last sync, the last list of the server, and the events since.
         """
-        keys = await self._log.database.read(device_key_store.read_device_keys)
+        keys = {row.public_key: row.device_id for row in await self.paired.read()}
+        keys |= await self._log.database.read(device_key_store.read_device_keys)
         known = await self._local_list()
         return keys, {device.device_id: device.public_key for device in known.devices if device.revoked}
 
@@ -164,9 +185,9 @@ class DeviceService:
     async def record_own_name(self) -> None:
         """Record this device's name if it is new; other devices label its memory with it.
 
-        A guest has no other devices, so nothing is recorded until the first login.
+        A guest has no other devices, so nothing is recorded until the first login or pairing.
         """
-        if await self.account_id() is None:
+        if await self.account_id() is None and not await self.paired.read():
             return
         known = (await self._device_facts()).get(self._log.device_id, DeviceInfo())
         name = self._redactor.clean(self._own_name)
@@ -181,8 +202,8 @@ class DeviceService:
 
     async def _local_list(self) -> DevicesJson:
         kept = await asyncio.to_thread(_read_stored_list, self._list_file)
-        about = await self._device_facts()
-        devices = merge_device_rows(kept.rows, about, self._log.device_id, server_is_newest=False)
+        about, paired = await self._device_facts(), await self.paired.read()
+        devices = merge_device_rows(kept.rows, about, paired, self._log.device_id, server_is_newest=False)
         return DevicesJson("local", kept.as_of, devices, logins=None)
 
     async def _device_facts(self) -> dict[str, DeviceInfo]:
@@ -195,15 +216,22 @@ class DeviceService:
 
 
 def merge_device_rows(
-    rows: Sequence[DeviceRow], facts: Mapping[str, DeviceInfo], own_id: str, *, server_is_newest: bool
+    rows: Sequence[DeviceRow],
+    facts: Mapping[str, DeviceInfo],
+    paired: Sequence[PairedDeviceRow],
+    own_id: str,
+    *,
+    server_is_newest: bool,
 ) -> tuple[KnownDeviceJson, ...]:
-    """Merge the server's list and facts from events: this device first, then in the server's order, then by id."""
+    """Merge the server's list, facts from events and pairings: this device first, then in the server's order."""
     of_server = {row.device_id: row for row in rows}
-    order = dict.fromkeys((own_id, *of_server, *sorted(facts)))
+    by_code = {row.device_id: row for row in paired}
+    order = dict.fromkeys((own_id, *of_server, *by_code, *sorted(facts)))
     return tuple(
         _merge_device(
             of_server.get(device_id) or DeviceRow(device_id, None, None, None, None, "", "", None),
             facts.get(device_id, DeviceInfo()),
+            by_code.get(device_id),
             this_device=device_id == own_id,
             server_is_newest=server_is_newest,
         )
@@ -211,19 +239,23 @@ def merge_device_rows(
     )
 
 
-def _merge_device(row: DeviceRow, facts: DeviceInfo, *, this_device: bool, server_is_newest: bool) -> KnownDeviceJson:
+def _merge_device(
+    row: DeviceRow, facts: DeviceInfo, pairing: PairedDeviceRow | None, *, this_device: bool, server_is_newest: bool
+) -> KnownDeviceJson:
     names = (row.name, facts.name) if server_is_newest else (facts.given_name, row.name, facts.own_name)
+    paired_name, paired_key = (pairing.name, pairing.public_key) if pairing else (None, None)
     return KnownDeviceJson(
         device_id=row.device_id,
-        name=next(filter(None, names), None),
+        name=next(filter(None, (*names, paired_name)), None),
         platform=row.platform or facts.platform,
         app_version=row.app_version or facts.app_version,
-        public_key=row.public_key,
+        public_key=row.public_key or paired_key,
         last_seen_at=row.last_seen_at or None,
         revoked=facts.revoked or row.revoked_at is not None,
         revoked_at=row.revoked_at,
         hidden=facts.hidden,
         this_device=this_device,
+        paired=pairing is not None,
     )
 
 

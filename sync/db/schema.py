@@ -150,6 +150,16 @@ device_keys = Table(
     Column("first_seen_at", Text, nullable=False),
 )
 
+paired_devices = Table(
+    "paired_devices",
+    metadata,
+    Column("public_key", Text, primary_key=True),
+    Column("device_id", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("discovery_id", Text, nullable=False),
+    Column("paired_at", Text, nullable=False),
+)
+
 erased_lines = Table(
     "erased_lines",
     metadata,

@@ -4,8 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from sync.errors import LanOff
-from sync.lan.model import LanPeerJson, LanRefusalJson, LanStatusJson
+from sync.errors import DeviceUnknown, LanOff
+from sync.lan.model import (
+    LanPairedDevicesJson,
+    LanPairedJson,
+    LanPairingJson,
+    LanPeerJson,
+    LanRefusalJson,
+    LanStatusJson,
+)
+from sync.lan.pairing.port import Pairings
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.settings.sections import LanSettings
 
@@ -27,6 +35,9 @@ HINTS: Final = {
     "protocol_error": "It sent something else than this program does.",
     "other_version": "Update xiaobai-memory on the older of the two devices.",
     "too_many_connections": "Some machine opens many connections to this port.",
+    "wrong_code": "Some device entered a wrong pairing code; five of them end it.",
+    "other_account": "The two memories belong to different accounts: log in to one account on both.",
+    "pairing_ended": "The pairing was ended on one of the two devices: pair them again (`xiaobai-memory lan pair`).",
     "refused_by_the_other_device": "`xiaobai-memory lan status` on the other device says why.",
 }
 
@@ -37,6 +48,7 @@ class LanAccess:
     """Starts the service when the account has a second device, or a person asks.
 
     `count_others` reads how many other devices there are; it may differ after one of `devices_changed` has moved.
+    `pairing_changed` counts what happens to the code that is shown here.
     """
 
     def __init__(
@@ -44,16 +56,19 @@ class LanAccess:
         settings: LanSettings,
         build: "Callable[[], LanService]",
         count_others: Callable[[], Awaitable[int]],
+        pairings: Pairings,
         devices_changed: Sequence[ChangeCounter],
     ) -> None:
         self._settings = settings
         self._build = build
         self._count_others = count_others
+        self._pairings = pairings
         self._devices_changed = devices_changed
         self._is_running = False  # only a sidecar runs it, unless it is off
         self._service: LanService | None = None
         self._asked = ChangeCounter()
         self._tried = ChangeCounter()  # the port was opened, or could not be
+        self.pairing_changed = ChangeCounter()
 
     def peer_ids(self) -> list[str]:
         """The devices that are connected now."""
@@ -79,10 +94,49 @@ class LanAccess:
                 LanRefusalJson(one.cause, one.address, one.device_id, one.count, one.last_at, _hint(one.cause))
                 for one in service.refusals.newest_first()
             ),
+            paired=(await self.paired_devices()).paired,
+            pairing=self.pairing_state(),
         )  # fmt: skip
+
+    def pairing_state(self) -> LanPairingJson | None:
+        """The pairing code that is shown here, or what became of the last one."""
+        return None if self._service is None else self._service.pairing_state()
+
+    async def paired_devices(self) -> LanPairedDevicesJson:
+        """The devices that were paired with this one by code."""
+        connected = set(self.peer_ids())
+        rows = await self._pairings.read()
+        return LanPairedDevicesJson(
+            tuple(LanPairedJson(row.device_id, row.name, row.paired_at, row.device_id in connected) for row in rows)
+        )
 
     async def connect(self, host: str, port: int) -> LanPeerJson:
         """Connect to a device of the account. LanOff, PeerUnreachable, PeerRefused."""
+        return await (await self._started()).connect(host, port)
+
+    async def show_code(self) -> LanPairingJson:
+        """Show a new pairing code. LanOff."""
+        return await (await self._started()).show_code()
+
+    async def enter_code(self, text: str, host: str | None, port: int | None) -> LanPairingJson:
+        """Pair with the device that shows a code. InvalidInput, LanOff, PeerUnreachable, PeerRefused."""
+        from sync.lan.pairing.code import Invitation, parse_invitation  # noqa: PLC0415 - at its first use
+
+        invitation = parse_invitation(text)
+        if host is not None and port is not None:
+            invitation = Invitation(invitation.code, ((host, port),))
+        return await (await self._started()).enter_code(invitation)
+
+    async def forget(self, device_id: str) -> LanPairedDevicesJson:
+        """End a pairing, and the connection, at once. Raises DeviceUnknown."""
+        if not await self._pairings.forget(device_id):
+            raise DeviceUnknown("no device of this id is paired with this one")
+        if self._service is not None:
+            await self._service.end_untrusted()
+        return await self.paired_devices()
+
+    async def _started(self) -> "LanService":
+        """The service, started now if it was not. Raises LanOff."""
         if not self._is_running:
             raise LanOff("this device takes no part in the local network")
         if self._service is None or self._service.listening_at is None:
@@ -91,7 +145,7 @@ class LanAccess:
             await wait_for_any_change(START_TIMEOUT, (self._tried, tried))
         if self._service is None:
             raise LanOff("the local network has not started yet")
-        return await self._service.connect(host, port)
+        return self._service
 
     async def run(self) -> None:
         """Listen until cancelled, from the moment that there is a second device."""
@@ -104,6 +158,7 @@ class LanAccess:
             seen = [(counter, counter.count) for counter in self._devices_changed]
         if self._service is None:
             self._service = await asyncio.to_thread(self._build)
+            self._service.pairing_changed = self.pairing_changed
         while True:
             asked = self._asked.count
             try:

@@ -37,10 +37,41 @@ class LanInterfaceJson(msgspec.Struct, frozen=True, rename="camel"):
     problem: str | None
 
 
+class LanPairingJson(msgspec.Struct, frozen=True, rename="camel"):
+    """A pairing. `waiting`: a code is shown here, which `code` and `uri` (for a QR code) have in the first answer only.
+
+    `paired`: with this device; both screens show the same `words`. `failed`: `cause` says why.
+    """
+
+    state: Literal["waiting", "paired", "failed"]
+    code: str | None = None
+    uri: str | None = None
+    expires_at: str | None = None
+    tries_left: int | None = None
+    cause: str | None = None
+    device_id: str | None = None
+    name: str | None = None
+    words: tuple[str, ...] = ()
+
+
+class LanPairedJson(msgspec.Struct, frozen=True, rename="camel"):
+    """A device that was paired with this one by code."""
+
+    device_id: str
+    name: str
+    paired_at: str
+    connected: bool
+
+
+class LanPairedDevicesJson(msgspec.Struct, frozen=True, rename="camel"):
+    paired: tuple[LanPairedJson, ...]
+
+
 class LanStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     """`state`: `alone` while the account has no second device, `failed` if the port cannot be opened (`problem`).
 
     `trusted` counts the other devices of the account that may connect, `found` those that are announced on the network.
+    `pairing`: the code that is shown here, or what became of the last one.
     """
 
     enabled: Literal["auto", "on", "off"]
@@ -53,6 +84,8 @@ class LanStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     interfaces: tuple[LanInterfaceJson, ...]
     peers: tuple[LanPeerJson, ...]
     refusals: tuple[LanRefusalJson, ...]
+    paired: tuple[LanPairedJson, ...] = ()
+    pairing: LanPairingJson | None = None
 
 
 class LanPeersJson(msgspec.Struct, frozen=True, rename="camel"):

@@ -219,8 +219,8 @@ def _kept_and_gone() -> dict[str, list[Any]]:
 
 
 def _devices() -> DevicesJson:
-    own = KnownDeviceJson("device-a", "家里", "Linux", "0.1.0", "ed25519:AA", _SEEN, False, None, False, True)
-    lost = KnownDeviceJson("device-b", None, None, None, None, None, True, _SEEN, True, False)
+    own = KnownDeviceJson("device-a", "家里", "Linux", "0.1.0", "ed25519:AA", _SEEN, False, None, False, True, False)
+    lost = KnownDeviceJson("device-b", None, None, None, None, None, True, _SEEN, True, False, True)
     return DevicesJson("cloud", _SEEN, (own, lost), logins=None)
 
 

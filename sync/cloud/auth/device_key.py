@@ -22,6 +22,7 @@ from sync.system.secret_store import SecretStore
 KEY_SERVICE: Final = "xiaobai-memory device key"  # of its keychain entry
 ALGORITHM_PREFIX: Final = "ed25519:"  # before the base64 of the 32 bytes of either half
 KEY_BYTES: Final = 32
+DISCOVERY_CONTEXT: Final = b"xiaobai-memory lan discovery 1"
 PROOF_CONTEXT: Final = b"xiaobai-memory device proof 1"  # the proof is an HMAC of this text with the private half
 KEY_LOCK_TIMEOUT: Final = 10.0  # seconds
 
@@ -48,6 +49,11 @@ class DeviceKey:
     async def private_half(self) -> bytes:
         """The 32 bytes of the private half, for TLS with other devices. Never store or log them."""
         return await asyncio.to_thread(self._load_or_create, rotate=False)
+
+    async def discovery_id(self) -> str:
+        """A secret derived from the key that paired devices know: a guest's announcements are recognised by it."""
+        seed = await asyncio.to_thread(self._load_or_create, rotate=False)
+        return hmac.digest(seed, DISCOVERY_CONTEXT, hashlib.sha256).hex()
 
     async def sign(self, data: bytes) -> str:
         """Sign bytes; the signature in base64."""

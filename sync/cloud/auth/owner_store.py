@@ -25,3 +25,11 @@ def claim_profile(connection: Transaction, user_id: str, label: str, claimed_at:
     """Make this profile and all its events a user's. One row, so the claim is atomic."""
     values = {"one": 1, "user_id": user_id, "label": label, "claimed_at": claimed_at}
     connection.execute(_REPLACE_OWNER, values)
+
+
+def claim_guest_profile(connection: Transaction, user_id: str, label: str, claimed_at: str) -> str:
+    """The same if the profile has no owner. Return the owner."""
+    if (owner := read_owner(connection)) is not None:
+        return owner.user_id
+    claim_profile(connection, user_id, label, claimed_at)
+    return user_id

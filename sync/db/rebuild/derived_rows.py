@@ -31,6 +31,7 @@ from sync.db.schema import (
     erased_lines,
     erasure_key,
     events,
+    paired_devices,
     quarantine,
     replica,
     table_of_watermark,
@@ -49,6 +50,7 @@ SMALL_TABLES: Final = (
     erasure_key,
     erased_lines,
     device_keys,
+    paired_devices,
 )
 
 _DELIVERIES_UNSOUND: Final = """

@@ -18,6 +18,7 @@ from sync.db.schema import (
     erased_lines,
     erasure_key,
     events,
+    paired_devices,
     quarantine,
     replica,
     table_of_watermark,
@@ -47,7 +48,7 @@ def copy_readable_rows(
         for table in (deliveries, quarantine):
             rows = damaged.rows(table, "position", last, destination=destination)
             copied[table.name] += _insert_rows(target, table, rows)
-        for table in (replica, accounts, watermarks, erasure_key, erased_lines, device_keys):
+        for table in (replica, accounts, watermarks, erasure_key, erased_lines, device_keys, paired_devices):
             copied[table.name] += _insert_rows(target, table, damaged.all_rows(table))
     if copied[events.name] < max(damaged.highest_key_used(events, last) for damaged in sources):
         for damaged in sources:  # a page that is whole and in the wrong place costs rows without an error

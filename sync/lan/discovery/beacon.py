@@ -6,7 +6,7 @@ An announcement names neither account nor device: a random name, new at each sta
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -30,18 +30,32 @@ def account_mark(account_id: str, moment: datetime) -> str:
     return base64.urlsafe_b64encode(hmac.digest(key, day.encode(), "sha256")[:MARK_BYTES]).decode().rstrip("=")
 
 
-def announcement(account_id: str, moment: datetime) -> dict[str, str]:
-    """The text record of this device."""
-    return {"v": VERSION, "h": account_mark(account_id, moment)}
+@dataclass(frozen=True, slots=True)
+class DiscoveryIds:
+    """What marks are made of: the account's id, or a secret of a paired guest. `own` is empty for a guest alone."""
+
+    own: str = ""
+    known: frozenset[str] = frozenset()  # of the devices that are tried; includes the own one
 
 
-def is_of_account(properties: Mapping[bytes, bytes | None], account_id: str, moment: datetime) -> bool:
-    """Whether a text record has the account's mark, of a day that a wrong clock or another zone may have."""
+def announcement(own_id: str, moment: datetime, *, shows_code: bool = False) -> dict[str, str]:
+    """The text record of this device; `p`: it shows the code of a pairing."""
+    mark = {"h": account_mark(own_id, moment)} if own_id else {}
+    return {"v": VERSION, **mark, **({"p": "1"} if shows_code else {})}
+
+
+def shows_code(properties: Mapping[bytes, bytes | None]) -> bool:
+    """Whether a text record says that its device shows the code of a pairing."""
+    return properties.get(b"v") == VERSION.encode() and properties.get(b"p") == b"1"
+
+
+def is_known(properties: Mapping[bytes, bytes | None], known: Iterable[str], moment: datetime) -> bool:
+    """Whether a text record has the mark of one of these ids, of a day that a wrong clock or another zone may have."""
     mark = properties.get(b"h")
     if mark is None or properties.get(b"v") != VERSION.encode():
         return False
-    days = (moment + timedelta(days=offset) for offset in (-1, 0, 1))
-    return any(hmac.compare_digest(mark, account_mark(account_id, day).encode()) for day in days)
+    days = [moment + timedelta(days=offset) for offset in (-1, 0, 1)]
+    return any(hmac.compare_digest(mark, account_mark(one, day).encode()) for one in known for day in days)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,12 @@ from sync.lan.discovery.beacon import (
     SERVICE_TYPE,
     AnnouncedDevice,
     AnnouncedDevices,
+    DiscoveryIds,
     announcement,
-    is_of_account,
+    is_known,
+    shows_code,
 )
+from sync.lan.discovery.pairing_search import PairingSearch
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
 CHECK_SECONDS: Final = 10.0  # how often the addresses of this machine and the day are looked at
@@ -36,6 +39,11 @@ EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - names for all addre
 Dial = Callable[[str, int], Awaitable[bool]]
 
 
+def own_addresses(only: str) -> list[str]:
+    """The IPv4 addresses of this machine, or the only one that the settings name."""
+    return [only] if only not in EVERY_ADDRESS else sorted(set(get_all_addresses()) - {LOOPBACK})
+
+
 @dataclass(slots=True)
 class InterfaceState:
     """One address of this machine; `problem` says why nothing is announced there."""
@@ -46,7 +54,7 @@ class InterfaceState:
     zeroconf: AsyncZeroconf | None = None
     browser: AsyncServiceBrowser | None = None
     info: AsyncServiceInfo | None = None
-    mark: str = ""
+    announced: dict[str, str] = field(default_factory=dict)
     paused_until: float = 0.0
 
 
@@ -55,22 +63,24 @@ class Discovery:
 
     def __init__(
         self,
-        account_id: Callable[[], Awaitable[str | None]],
+        read_ids: Callable[[], Awaitable[DiscoveryIds]],
         dial: Dial,
         connection_lost: ChangeCounter,
         clock: Clock,
         on_address_gone: Callable[[str], None] = lambda _: None,
         *,
+        pairing: PairingSearch | None = None,
         only_address: str = "",
     ) -> None:
-        self._account_id = account_id
+        self._read_ids = read_ids
+        self._pairing = pairing or PairingSearch()
         self._dial = dial
         self._connection_lost = connection_lost
         self._on_address_gone = on_address_gone
         self._clock = clock
         self._only_address = only_address
         self._name = f"{clock.random_bytes(NAME_BYTES).hex()}.{SERVICE_TYPE}"
-        self._account = ""
+        self._ids = DiscoveryIds()
         self._interfaces: dict[str, InterfaceState] = {}
         self._candidates = AnnouncedDevices(self._name)
         self._found = ChangeCounter()
@@ -99,8 +109,14 @@ class Discovery:
 
     async def _keep_announcing(self, port: int) -> None:
         while True:
-            self._account = await self._account_id() or ""
-            addresses = await asyncio.to_thread(self._addresses) if self._account else []
+            seen = self._pairing.changed.count
+            ids, known = await self._read_ids(), self._ids.known
+            if ids.known != known:  # look at all announcements again
+                for state in self._interfaces.values():
+                    await self._close(state)
+            self._ids = ids
+            is_used = self._ids.own or self._pairing.is_needed
+            addresses = await asyncio.to_thread(own_addresses, self._only_address) if is_used else []
             for gone in [state for address, state in self._interfaces.items() if address not in addresses]:
                 await self._close(gone)
                 del self._interfaces[gone.address]
@@ -109,15 +125,10 @@ class Discovery:
                 self._found.increment()
             for address in addresses:
                 await self._announce_at(self._interfaces.setdefault(address, InterfaceState(address)), port)
-            await asyncio.sleep(CHECK_SECONDS)
-
-    def _addresses(self) -> list[str]:
-        if self._only_address not in EVERY_ADDRESS:
-            return [self._only_address]
-        return sorted(set(get_all_addresses()) - {LOOPBACK})
+            await wait_for_any_change(CHECK_SECONDS, (self._pairing.changed, seen))
 
     async def _announce_at(self, state: InterfaceState, port: int) -> None:
-        """Announce this day's mark at one address; a failure is kept and tried again."""
+        """Announce this day's mark, and a pairing, at one address; a failure is kept and tried again."""
         now = self._clock.monotonic()
         if state.paused_until > now:
             return
@@ -126,36 +137,51 @@ class Discovery:
             state.names.clear()
             state.problem, state.paused_until = "too many announcements on this network", now + FLOOD_PAUSE
             return
-        properties = announcement(self._account, self._clock.now())
-        if state.zeroconf is not None and state.mark == properties["h"]:
+        properties = announcement(self._ids.own, self._clock.now(), shows_code=self._pairing.is_showing())
+        if state.zeroconf is not None and state.announced == properties:
             return
-        await self._close(state)
         try:
-            await self._open(state, port, properties)
+            await self._announce(state, port, properties)
         except (OSError, ValueError) as error:
             state.problem = f"no multicast at this address ({getattr(error, 'strerror', None) or type(error).__name__})"
             await self._close(state)
         else:
-            state.problem, state.mark = None, properties["h"]
+            state.problem, state.announced = None, properties
 
-    async def _open(self, state: InterfaceState, port: int, properties: dict[str, str]) -> None:
-        state.zeroconf = AsyncZeroconf(interfaces=[state.address], ip_version=IPVersion.V4Only)
+    async def _announce(self, state: InterfaceState, port: int, properties: dict[str, str]) -> None:
+        if state.zeroconf is None:
+            state.zeroconf = AsyncZeroconf(interfaces=[state.address], ip_version=IPVersion.V4Only)
+        await self._register(state, state.zeroconf, port, properties)
+        if state.browser is None:
+
+            def on_change(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
+                self._on_announcement(state, zeroconf, service_type, name, state_change)
+
+            state.browser = AsyncServiceBrowser(state.zeroconf.zeroconf, SERVICE_TYPE, handlers=[on_change])
+
+    async def _register(
+        self, state: InterfaceState, zeroconf: AsyncZeroconf, port: int, properties: dict[str, str]
+    ) -> None:
+        """Announce the text record; one without mark and pairing is not announced at all."""
+        if len(properties) == 1:
+            await zeroconf.async_unregister_all_services()
+            state.info = None
+            return
         packed = socket.inet_aton(state.address)
         host = f"{self._name.partition('.')[0]}.local."
-        state.info = AsyncServiceInfo(
+        info = AsyncServiceInfo(
             SERVICE_TYPE, self._name, addresses=[packed], port=port, properties=properties, server=host
         )
-        await state.zeroconf.async_register_service(state.info, cooperating_responders=True)
-
-        def on_change(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
-            self._on_announcement(state, zeroconf, service_type, name, state_change)
-
-        state.browser = AsyncServiceBrowser(state.zeroconf.zeroconf, SERVICE_TYPE, handlers=[on_change])
+        if state.info is None:
+            await zeroconf.async_register_service(info, cooperating_responders=True)
+        else:
+            await zeroconf.async_update_service(info)
+        state.info = info
 
     async def _close(self, state: InterfaceState) -> None:
         zeroconf, browser = state.zeroconf, state.browser
         state.zeroconf = state.browser = state.info = None
-        state.mark = ""
+        state.announced = {}
         with contextlib.suppress(OSError, TimeoutError):
             if browser is not None:
                 await browser.async_cancel()
@@ -172,6 +198,7 @@ class Discovery:
         if change is ServiceStateChange.Removed:
             state.names.discard(name)
             self._candidates.remove(name)
+            self._pairing.remove(name)
             return
         state.names.add(name)
         if len(state.names) > MAX_NAMES:
@@ -190,9 +217,10 @@ class Discovery:
                 self._consider(info, name)
 
     def _consider(self, info: AsyncServiceInfo, name: str) -> None:
-        """Try a device with the mark of this account; nothing is kept of any other."""
-        if is_of_account(info.properties, self._account, self._clock.now()):
-            addresses = tuple(info.parsed_addresses(IPVersion.V4Only))
+        """Try a device with a known mark, and note one that shows a code; nothing is kept of any other."""
+        addresses = tuple(info.parsed_addresses(IPVersion.V4Only))
+        self._pairing.note(name, addresses, info.port or 0, shows=shows_code(info.properties))
+        if is_known(info.properties, self._ids.known, self._clock.now()):
             self._candidates.add(name, addresses, info.port or 0, self._clock.monotonic())
             self._found.increment()
 

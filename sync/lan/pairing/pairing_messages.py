@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sync.lan.protocol.frames import ProtocolError, ShortText
+from sync.lan.protocol.frames import LENGTH_BYTES, ProtocolError, ShortText
 
 PAIRING_VERSION: Final = 1
 MAX_MESSAGE_BYTES: Final = 4096
@@ -41,6 +41,11 @@ _ENCODER: Final = msgspec.json.Encoder()
 def encode_message(message: PairMessage) -> bytes:
     """The body of a message's frame."""
     return _ENCODER.encode(message)
+
+
+def frame_of(message: PairMessage) -> bytes:
+    body = encode_message(message)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 def decode_message(body: bytes) -> PairMessage:

@@ -25,12 +25,17 @@ class ProtocolError(Exception):
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """The first message of each side. The TLS certificate says who it is; this says how it is called."""
+    """The first message of each side. The TLS certificate says who it is; this says how it is called.
+
+    `account_id`: whose memory it has; empty for a guest.
+    """
 
     version: int
     device_id: ShortText
     name: ShortText
     app_version: ShortText
+    account_id: ShortText = ""
+    account_label: ShortText = ""
 
 
 class Have(msgspec.Struct, frozen=True, tag="have"):
@@ -90,10 +95,10 @@ def encode(message: Message) -> bytes:
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
-def body_length(header: bytes) -> int:
+def body_length(header: bytes, limit: int = MAX_FRAME_BYTES) -> int:
     """The length of the body that follows a header. Raises ProtocolError before anything is read of it."""
     length = int.from_bytes(header, "big")
-    if not 0 < length <= MAX_FRAME_BYTES:
+    if not 0 < length <= limit:
         raise ProtocolError("a frame is empty or too large")
     return length
 

@@ -38,10 +38,13 @@ class PeerChannel:
         self.local_address = str((writer.get_extra_info("sockname") or ("",))[0]).removeprefix(MAPPED_IPV4)
 
     async def send(self, message: Message) -> None:
+        await self.send_frame(frames.encode(message))
+
+    async def send_frame(self, frame: bytes) -> None:
         if self._is_closed:
             raise ConnectionResetError("the connection was closed here")
         async with asyncio.timeout(self.deadlines.frame):
-            self._writer.write(frames.encode(message))
+            self._writer.write(frame)
             await self._writer.drain()
 
     @property
@@ -51,12 +54,16 @@ class PeerChannel:
 
     async def receive(self, *, within: float | None = None) -> Message:
         """The next message. Nothing of a frame that is too large is read."""
+        return frames.decode(await self.receive_body(within=within))
+
+    async def receive_body(self, *, within: float | None = None, limit: int = frames.MAX_FRAME_BYTES) -> bytes:
+        """The body of the next frame, of at most `limit` bytes."""
         async with asyncio.timeout(within or self.deadlines.idle):
             header = await self._reader.readexactly(frames.LENGTH_BYTES)
         async with asyncio.timeout(self.deadlines.frame):
-            body = await self._reader.readexactly(frames.body_length(header))
+            body = await self._reader.readexactly(frames.body_length(header, limit))
         self._last_received = asyncio.get_running_loop().time()
-        return frames.decode(body)
+        return body
 
     def close(self) -> None:
         """Close without waiting: a peer that vanished would not answer."""

@@ -18,6 +18,9 @@ class RefusalCause(StrEnum):
     VERSION = "other_version"
     FULL = "too_many_connections"
     DUPLICATE = "already_connected"
+    WRONG_CODE = "wrong_code"  # of a pairing
+    OTHER_ACCOUNT = "other_account"
+    UNPAIRED = "pairing_ended"
     REFUSED_THERE = "refused_by_the_other_device"
 
 

@@ -81,6 +81,8 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "lan/status": ({},),
     "lan/peers": ({},),
     "lan/connect": ({"host": "127.0.0.1", "port": 9},),
+    "lan/pair": ({}, {"code": "1234 5678", "host": "127.0.0.1", "port": 9}),
+    "lan/forget": ({"deviceId": "device-b"},),
     "sync/status": ({},),
     "sync/now": ({"timeoutMs": 2000},),
     "sync/quarantine": ({"action": "list"}, {"action": "drop", "eventIds": ["evt_a"]}, {"action": "retry"}),

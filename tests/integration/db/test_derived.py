@@ -29,6 +29,7 @@ TABLES: Final = (
     "device_keys",
     "erased_lines",
     "erasure_key",
+    "paired_devices",
     "quarantine",
     "recall_items",
     "recall_model",
@@ -69,6 +70,9 @@ async def fill_tables(app: App) -> None:
         connection.execute("insert into erasure_key values (1, 'a key')")
         connection.execute("insert into erased_lines values ('a hash', 'ent_gone', 0, 1)")
         connection.execute("insert into device_keys values ('a public key', 'device-b', '2026-02-02T10:00:00.000Z')")
+        connection.execute(
+            "insert into paired_devices values ('another key', 'device-c', '书房', 'a secret', '2026-02-02')"
+        )
     refusal = RefusedEvent(refused.event.event_id, "23514", "refused", "2026-02-02T10:00:00.000Z")
     await app.log.database.write(lambda connection: outbox_store.quarantine_event(connection, CLOUD, refusal))
 

@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sync.accounts.paired_devices import PairedDevices
+from sync.lan.local_device import LocalDevice
 from sync.lan.model import LanPeerJson
+from sync.lan.pairing.port import AccountClaim
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
-from sync.lan.service import LanService, LocalDevice
+from sync.lan.service import LanService
 from sync.lan.transport.certificates import tls_context
 from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
 from sync.lan.transport.listener import open_listener
@@ -33,6 +36,7 @@ class Node:
     device: Device
     service: LanService
     public_key: str
+    pairings: PairedDevices
     keys: dict[str, str] = field(default_factory=dict)
     revoked: dict[str, str | None] = field(default_factory=dict)
 
@@ -81,20 +85,24 @@ async def _node(device: Device, deadlines: Deadlines | None, account: str | None
     key = device_key_in(device.folder)
 
     async def trust_of(own_key: str) -> TrustList:
-        return trust_list(own_key, node.keys, node.revoked)
+        paired = {row.public_key: row.device_id for row in await pairings.read()}
+        return trust_list(own_key, {**paired, **node.keys}, node.revoked)
+
+    async def has_other_profile(_: str) -> bool:
+        return False
 
     def hello() -> Hello:
         return Hello(frames.PROTOCOL_VERSION, device.log.device_id, f"name of {device.log.device_id}", "1")
 
-    async def account_id() -> str | None:
-        return account
-
-    local = LocalDevice(key, guard_of(device), trust_of, account_id, hello, device.folder)
+    pairings = PairedDevices(device.database, device.account, has_other_profile, device.clock)
+    if account is not None:
+        await pairings.join(AccountClaim(account, "a user"))
+    local = LocalDevice(key, guard_of(device), trust_of, pairings, hello, device.folder)
     settings = LanSettings(enabled="on", address="127.0.0.1")
     public_key = await key.public_key()
     clock = LoopClock(seed=hash(public_key))
     service = LanService(device.log, local, clock=clock, settings=settings, deadlines=deadlines)
-    node = Node(device, service, public_key)
+    node = Node(device, service, public_key, pairings)
     return node
 
 

@@ -10,7 +10,7 @@ import pytest
 from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from sync.lan.discovery.beacon import SERVICE_TYPE
+from sync.lan.discovery.beacon import SERVICE_TYPE, DiscoveryIds
 from sync.lan.discovery.browser import MAX_NAMES, Discovery
 from sync.runtime.change_counter import ChangeCounter
 from tests.integration.lan.nodes import Node, nodes, until, until_async
@@ -37,15 +37,15 @@ def fake_peer(number: int) -> AsyncServiceInfo:
 
 
 def discovery(account: str, dialed: list[tuple[str, int]], *, only_address: str = "127.0.0.1") -> Discovery:
-    async def account_id() -> str:
-        return account
+    async def read_ids() -> DiscoveryIds:
+        return DiscoveryIds(account, frozenset({account}))
 
     async def dial(host: str, port: int) -> bool:
         dialed.append((host, port))
         return True
 
     clock = FixedClock(seed=hash(account) % 1_000)
-    return Discovery(account_id, dial, ChangeCounter(), clock, only_address=only_address)
+    return Discovery(read_ids, dial, ChangeCounter(), clock, only_address=only_address)
 
 
 async def test_two_devices_of_one_account_find_each_other_and_get_level(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from sync.lan.discovery.beacon import (
     RETRY_BACKOFF,
     AnnouncedDevices,
     announcement,
-    is_of_account,
+    is_known,
+    shows_code,
 )
 
 NOW = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
@@ -30,7 +31,7 @@ def test_an_announcement_names_no_account_and_is_another_every_day() -> None:
 
 @pytest.mark.parametrize("hours", [-24, 0, 24])
 def test_devices_of_one_account_know_each_other_also_with_a_clock_of_another_day(hours: int) -> None:
-    assert is_of_account(record("user-1", NOW + timedelta(hours=hours)), "user-1", NOW)
+    assert is_known(record("user-1", NOW + timedelta(hours=hours)), ["user-0", "user-1"], NOW)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_devices_of_one_account_know_each_other_also_with_a_clock_of_another_day
     ids=range(6),
 )
 def test_any_other_announcement_is_ignored(properties: dict[bytes, bytes | None]) -> None:
-    assert not is_of_account(properties, "user-1", NOW)
+    assert not is_known(properties, ["user-1"], NOW)
 
 
 def test_the_device_with_the_smaller_name_calls_first() -> None:
@@ -98,3 +99,10 @@ def test_a_device_that_left_is_forgotten_and_the_list_is_bounded() -> None:
     assert len(known) == MAX_CANDIDATES
     known.remove("b999")
     assert len(known) == MAX_CANDIDATES - 1
+
+
+def test_a_guest_that_shows_a_code_announces_that_and_nothing_else() -> None:
+    assert announcement("", NOW, shows_code=True) == {"v": "1", "p": "1"}
+    assert shows_code({b"v": b"1", b"p": b"1"})
+    assert not shows_code(record("user-1"))
+    assert not is_known({b"v": b"1", b"p": b"1"}, ["", "user-1"], NOW)
