@@ -65,6 +65,8 @@ def _run(data_dir: Path, folder: Path, stdin: BinaryIO | None) -> None:
             if captured is None:
                 hook_files.log_line(folder, "capture dropped: it was refused, or not answered in time")
         _show(event, requests, captured, connection, data_dir, folder)
+        if connection is None and requests.capture is not None:
+            _capture_without_sidecar(data_dir, requests.capture)
 
 
 def _read_event(stdin: BinaryIO | None, folder: Path) -> HookEvent | None:
@@ -135,6 +137,16 @@ def _match_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> Mapping
     from sync.lessons.quick_match import match_in  # noqa: PLC0415 - with a sidecar nothing reads the database here
 
     return match_in(data_dir, params)
+
+
+def _capture_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> None:
+    """Have a process of its own record the call, if it may teach something; the hook does not wait for it."""
+    from sync.lessons.quick_match import teaches  # noqa: PLC0415 - with a sidecar nothing reads the database here
+
+    if teaches(data_dir, params):
+        from bridge.hooks import late_capture  # noqa: PLC0415 - most calls teach nothing
+
+        late_capture.start(data_dir, params)
 
 
 def _notes_without_sidecar(project: str) -> str:

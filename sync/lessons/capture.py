@@ -13,14 +13,13 @@ from sync.lessons import store
 from sync.lessons.commands import command_of, command_shape, file_path_of, file_shape, language_of
 from sync.lessons.error_text import error_key, errors_in, is_interrupt, keys_in_output
 from sync.lessons.matching import MatchedLesson, MatchRequest, fits_names
-from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall, MinedCure, mine
+from sync.lessons.mining import LessonCall, MinedCure, mine
 from sync.lessons.model import ERROR, Lesson, new_record
 from sync.lessons.service import LessonService
 from sync.log.event_types import LESSON_LEARNED, LESSON_OBSERVED, TOOL_CALL
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
 
-OBSERVED_CALLS: Final = CURE_WINDOW + QUIET_CALLS  # calls after an error that are kept for mining
 MAX_OUTPUT: Final = 20_000  # characters of an output or error, its end, in which errors are looked for
 MAX_MESSAGE: Final = 1_000  # characters of an error that are kept
 
@@ -89,7 +88,7 @@ class LessonCapture:
         before = store.calls_of_session(connection, call.session_id)
         calls = [*before, call]
         drafts = [tool_call]
-        if call.error_key is not None or self._is_near_error(connection, before, call):
+        if call.error_key is not None or store.is_near_error(connection, request):
             drafts.append(self._observation(call))
         mined = self._draft_mined(connection, calls)
         if call.error_key is not None:
@@ -114,10 +113,6 @@ class LessonCapture:
             return CaptureResult(is_failure, tuple(one.lesson_id for one in counted), names, found)
 
         return drafts, result
-
-    def _is_near_error(self, connection: Transaction, before: Sequence[LessonCall], call: LessonCall) -> bool:
-        is_in_window = any(one.error_key is not None for one in before[-OBSERVED_CALLS:])
-        return is_in_window or (bool(call.command) and store.last_outcome_failed(connection, call.command))
 
     def _draft_mined(
         self,

@@ -16,6 +16,7 @@ from sync.lessons.error_text import is_interrupt, keys_in_output, named_keys, no
 MAX_HINT_BYTES: Final = 480
 MIN_SIMILARITY: Final = 0.75  # share of common words of two messages
 MIN_SIMILAR_WORDS: Final = 4  # fewer prove nothing
+OBSERVED_CALLS: Final = 16  # calls after an error that are kept for mining: ten for its cure, six that show it held
 VISIBLE_STATES: Final = ("candidate", "held")
 MAX_ROWS: Final = 20
 MAX_OF_KEY: Final = 200  # newest lessons of one error that are compared; one about the same names is found before
@@ -32,6 +33,7 @@ _BY_KEYS: Final = f"""select {_COLUMNS} from (
   select distinct lesson_id from lesson_keys where key in (%s) order by lesson_id desc limit {MAX_OF_KEY}) k
 join lesson_items i on i.lesson_id = k.lesson_id where {_VISIBLE} {_ORDER}"""
 _LAST_OF_COMMAND: Final = "select error_key from lesson_calls where command_key = ? order by position desc limit 1"
+_LAST_OF_SESSION: Final = "select error_key from lesson_calls where session_id = ? order by position desc limit ?"
 _BY_TERMS: Final = f"""select {_COLUMNS} from (
   select lesson_id, count(*) as hits from lesson_terms where term in (%s) group by lesson_id
   having hits >= ? order by hits desc limit {MAX_ROWS}) t
@@ -94,6 +96,17 @@ def find_match(execute: Execute, request: MatchRequest, *, exact_only: bool = Fa
     if exact_only:
         return MatchedLesson("none")
     return _match_similar(execute, request)
+
+
+def is_near_error(execute: Execute, request: MatchRequest) -> bool:
+    """Whether a call that succeeded follows an error of its session, or repeats a command that failed when it ran last.
+
+    Only such calls may show a cure, so only they are observed.
+    """
+    key = command_key(command_of(request.tool_input))
+    recent = execute(_LAST_OF_SESSION, (request.session_id or "", OBSERVED_CALLS))
+    last = execute(_LAST_OF_COMMAND, (key,)) if key else ()
+    return any(row[0] is not None for row in (*recent, *last))
 
 
 def _match_command(execute: Execute, request: MatchRequest) -> MatchedLesson:

@@ -6,34 +6,24 @@ Standard library only. Whatever is wrong (no database, an encrypted one, a lock)
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sync.lessons.matching import MatchRequest, find_match
+from sync.lessons.matching import Execute, MatchRequest, find_match, is_near_error
 
 BUSY_TIMEOUT: Final = 0.02  # seconds; a hook does not wait for a writer
+UNAVAILABLE: Final = (OSError, ValueError, KeyError, TypeError, sqlite3.Error)
 _PROFILE: Final = re.compile(r"[0-9a-f]{16}")
 
 
 def match_in(data_dir: Path, params: Mapping[str, Any]) -> dict[str, Any]:
     """The result of `lessons/match` for the same parameters, for an exact match only; it counts nothing."""
     try:
-        path = _database_of(data_dir)
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
-        try:
-            request = MatchRequest(
-                tool=str(params.get("tool") or ""),
-                tool_input=params.get("input"),
-                output=_text(params.get("output")),
-                error=_text(params.get("error")),
-                session_id=_text(params.get("sessionId")),
-                exit_code=_exit_code(params.get("exitCode")),
-            )
-            found = find_match(lambda sql, values: connection.execute(sql, values).fetchall(), request, exact_only=True)
-        finally:
-            connection.close()
-    except (OSError, ValueError, KeyError, TypeError, sqlite3.Error):
+        with _connected(data_dir) as connection:
+            found = find_match(_execute_with(connection), _request_of(params), exact_only=True)
+    except UNAVAILABLE:
         return {"lesson": None, "reason": "unavailable"}
     if found.lesson_id is None:
         return {"lesson": None, "reason": found.reason}
@@ -45,6 +35,46 @@ def match_in(data_dir: Path, params: Mapping[str, Any]) -> dict[str, Any]:
         "occurrences": found.occurrences,
     }
     return {"lesson": lesson, "reason": found.reason}
+
+
+def teaches(data_dir: Path, params: Mapping[str, Any]) -> bool:
+    """Whether a call that has run may teach something: it failed, or is near an error of its session.
+
+    False if there is no memory yet, or if the call succeeded and the database cannot be read.
+    """
+    try:
+        request = _request_of(params)
+        if request.has_failed:
+            return _database_of(data_dir).is_file()
+        with _connected(data_dir) as connection:
+            return is_near_error(_execute_with(connection), request)
+    except UNAVAILABLE:
+        return False
+
+
+def _request_of(params: Mapping[str, Any]) -> MatchRequest:
+    return MatchRequest(
+        tool=str(params.get("tool") or ""),
+        tool_input=params.get("input"),
+        output=_text(params.get("output")),
+        error=_text(params.get("error")),
+        session_id=_text(params.get("sessionId")),
+        exit_code=_exit_code(params.get("exitCode")),
+    )
+
+
+@contextmanager
+def _connected(data_dir: Path) -> Iterator[sqlite3.Connection]:
+    uri = f"{_database_of(data_dir).as_uri()}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _execute_with(connection: sqlite3.Connection) -> Execute:
+    return lambda sql, values: connection.execute(sql, tuple(values)).fetchall()
 
 
 def _database_of(data_dir: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sync.db.engine import Transaction
 from sync.db.row_repair import has_valid_rows
 from sync.errors import StorageCorrupt
+from sync.lessons import matching
 from sync.lessons.commands import command_key
 from sync.lessons.error_text import match_keys, named_key
 from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
@@ -227,13 +228,6 @@ def occurrences_of(connection: Transaction, keys: Sequence[str]) -> int:
     return int(connection.exec_driver_sql(query, tuple(keys)).scalar_one())
 
 
-def last_outcome_failed(connection: Transaction, command: str) -> bool:
-    """Whether a command failed when it was captured last."""
-    query = "select error_key from lesson_calls where command_key = ? order by position desc limit 1"
-    row = connection.exec_driver_sql(query, (command_key(command),)).first()
-    return row is not None and row[0] is not None
-
-
 def newest_failure(connection: Transaction) -> LessonCall | None:
     query = f"select {_CALL} from lesson_calls where error_key is not null order by position desc limit 1"  # noqa: S608
     row = connection.exec_driver_sql(query).first()
@@ -258,7 +252,16 @@ def lessons_of_failed_calls(connection: Transaction) -> list[tuple[LessonCall, L
 
 def match(connection: Transaction, request: MatchRequest) -> MatchedLesson:
     """The lesson for a tool call."""
-    return find_match(lambda sql, values: connection.exec_driver_sql(sql, tuple(values)).fetchall(), request)
+    return find_match(_execute_with(connection), request)
+
+
+def is_near_error(connection: Transaction, request: MatchRequest) -> bool:
+    """Whether a call that succeeded may show a cure."""
+    return matching.is_near_error(_execute_with(connection), request)
+
+
+def _execute_with(connection: Transaction) -> matching.Execute:
+    return lambda sql, values: connection.exec_driver_sql(sql, tuple(values)).fetchall()
 
 
 def _lesson(row: Any) -> Lesson:
