@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sync.log.event_types import LESSON_COUNTED
 from sync.log.log import EventLog
 from sync.log.model import EventPage
 from sync.log.projections.external import OnProgress
@@ -46,9 +47,10 @@ class LessonFilesProjection:
         else:
             await self.repair(0)
 
-    async def apply(self, page: EventPage) -> None:  # noqa: ARG002 - each file is rendered from the tables
-        """Write the files that differ. Raises StorageError."""
-        if await self._has_events():
+    async def apply(self, page: EventPage) -> None:
+        """Write the files that differ; they do not say how often a lesson was shown. Raises StorageError."""
+        shows = (event.type == LESSON_COUNTED and event.payload.get("counter") == "shown" for event in page.events)
+        if not all(shows) and await self._has_events():
             await self._files().reconcile()
 
     async def _has_events(self) -> bool:
