@@ -23,6 +23,8 @@ from sync.redaction import Redactor
 MAX_OUTPUT: Final = 20_000  # characters of an output or error, its end, in which errors are looked for
 MAX_MESSAGE: Final = 1_000  # characters of an error that are kept
 
+IsPaused = Callable[[Transaction, str | None], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
@@ -32,14 +34,16 @@ class CaptureResult:
     counted: tuple[str, ...]
     mined: tuple[str, ...]
     match: MatchedLesson
+    is_recorded: bool = True  # not in a conversation that is not to be saved
 
 
 class LessonCapture:
-    """Captures and matches for one profile."""
+    """Captures and matches for one profile. `is_paused`: whether nothing of a session is to be saved."""
 
-    def __init__(self, lessons: LessonService, redactor: Redactor) -> None:
+    def __init__(self, lessons: LessonService, redactor: Redactor, is_paused: IsPaused = lambda *_: False) -> None:
         self._lessons = lessons
         self._redactor = redactor
+        self._is_paused = is_paused
 
     async def match(self, request: MatchRequest) -> MatchedLesson:
         """The lesson for a call; a hint counts once, and is given once in a session."""
@@ -50,7 +54,8 @@ class LessonCapture:
 
         def decide(connection: Transaction) -> tuple[Sequence[EventDraft], Callable[[], MatchedLesson]]:
             again = store.match(connection, request)
-            return self._hint_events(again, request), lambda: again
+            drafts = [] if self._is_paused(connection, request.session_id) else self._hint_events(again, request)
+            return drafts, lambda: again
 
         return await self._lessons.write(decide)
 
@@ -69,9 +74,14 @@ class LessonCapture:
         tool_call = self._tool_call(request, call, exit_code, succeeded=None if interrupted else not is_failure)
 
         def decide(connection: Transaction) -> tuple[Sequence[EventDraft], Callable[[], CaptureResult]]:
+            if self._is_paused(connection, request.session_id):
+                found = store.match(connection, request) if is_failure else MatchedLesson("none")
+                return (), lambda: CaptureResult(is_failure, (), (), found, is_recorded=False)
             return self._capture_in(connection, request, call, tool_call, is_failure=is_failure)
 
         result = await self._lessons.write(decide)
+        if not result.is_recorded:
+            return result
         if shown := self._hint_events(result.match, request):
             await self._lessons.write(lambda _: (shown, lambda: None))
         return result

@@ -362,7 +362,9 @@ _LESSON_TYPES: Final = (
     _local_type(LESSON_OBSERVED, _OBSERVED, (*_OBSERVED_FIELDS, *_ERROR_FIELDS), "lessons.capture", "lessons"),
 )
 
-_NOTE_FIELDS: Final = ("note_id", "file", "sha256", "title", "status", "shared", "text", "by", "duplicate_of?")
+_NOTE_FIELDS: Final = (
+    *("note_id", "file", "sha256", "title", "status", "shared", "text", "session?", "by", "duplicate_of?"),
+)
 _QUESTION_FIELDS: Final = (
     *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
 )

@@ -15,7 +15,7 @@ from sync.log.event_types import (
     MEMORY_QUESTION_EXPIRED,
     MEMORY_RETRIEVE_PERFORMED,
 )
-from sync.log.model import Event
+from sync.log.model import MAX_NAME_LENGTH, Event
 from sync.log.retractions import Retractions
 from sync.notes.model import Action, Layer, NoteFile
 from sync.notes.payloads import is_stored_payload
@@ -156,7 +156,7 @@ def question_of(event: Event) -> Question | None:
 
 def note_payload(file: NoteFile, *, with_text: bool = True, **more: Any) -> dict[str, Any]:
     """What an event says of a note: enough to search it and to notice a later edit; of a forgotten one, no text."""
-    note = file.note
+    note, session = file.note, file.note.meta.get("Session")
     return {
         "note_id": file.note_id,
         "file": file.file,
@@ -165,6 +165,7 @@ def note_payload(file: NoteFile, *, with_text: bool = True, **more: Any) -> dict
         "status": note.status[:EVENT_NAME_CHARS],
         "shared": file.is_shared,
         "text": _event_text(note.searchable) if with_text else "",
+        **({"session": session[:MAX_NAME_LENGTH]} if session else {}),
         **more,
     }
 

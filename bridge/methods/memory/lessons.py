@@ -268,7 +268,7 @@ async def capture(app: App, params: CaptureParams) -> LessonCaptureJson:
 
 def _capture_of(app: App) -> LessonCapture:
     """Part of what is captured leaves the device, so all of it is redacted."""
-    return LessonCapture(app.lessons(), app.draft_builder.redactor)
+    return LessonCapture(app.lessons(), app.draft_builder.redactor, app.memory_service.pauses.is_paused)
 
 
 def _request_of(app: App, params: MatchParams | CaptureParams) -> MatchRequest:

@@ -19,7 +19,9 @@ from sync.contract.notes import (
     SharedNotesJson,
     SniffedJson,
 )
+from sync.errors import InvalidInput
 from sync.log.model import MAX_NAME_LENGTH
+from sync.log.sessions.pauses import SAVE_AGAIN_HINT
 from sync.notes import texts
 from sync.notes.model import AnswerOption
 from sync.notes.note_draft import is_chinese
@@ -106,6 +108,9 @@ async def init(app: App, params: NotesRemember) -> RememberedJson:
 async def _remember(app: App, params: NotesRemember, *, creates_folder: bool) -> RememberedJson:
     payloads = list(params.payloads) if isinstance(params.payloads, tuple) else params.payloads
     session = app.draft_builder.safe_session_id(params.session_id) or ""
+    is_paused = await app.log.database.read(app.memory_service.pauses.is_paused, session)
+    if session and is_paused:
+        raise InvalidInput("this conversation is not to be saved", field="sessionId", hint=SAVE_AGAIN_HINT)
     done = await app.notes().service.remember(
         params.project_path, payloads, session=session, creates_folder=creates_folder
     )

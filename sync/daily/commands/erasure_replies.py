@@ -85,8 +85,9 @@ def not_saved_reply(
 def _not_saved_reply_zh(
     conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int
 ) -> str:
+    from_then = f"从 {since} 起" if since else ""
     gone = (
-        f"从 {since} 起已保存的内容（{conversation.message_count} 条对话）已清除"
+        f"{from_then}已保存的内容（{conversation.message_count} 条对话）已清除"
         if erased.count
         else "此前没有保存过内容"
     )
@@ -100,7 +101,8 @@ def _not_saved_reply_zh(
 def _not_saved_reply_en(
     conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int
 ) -> str:
-    gone = f"what was saved since {since} ({conversation.message_count} exchanges or messages) is erased"
+    from_then = f" since {since}" if since else ""
+    gone = f"what was saved{from_then} ({conversation.message_count} exchanges or messages) is erased"
     if conversation.session_id is not None:
         which = "This conversation" if was_named else "The latest session"
         return (

@@ -32,11 +32,16 @@ class ConversationEvents:
 
 
 def conversation_of_session(connection: Transaction, session_id: str) -> ConversationEvents:
-    """All events of a session's conversation."""
+    """All events of a session's conversation, and of the lessons and notes that it brought about."""
     events = list(store.all_session_events(connection, session_id))
     ids = frozenset(conversation_event_ids(events, session_id))
     conversation = _conversation_of(session_id, [event for event in events if event.event_id in ids])
-    return replace(conversation, session_ids=frozenset({session_id}))
+    side = store.side_event_ids(connection, session_id)
+    return replace(
+        conversation,
+        session_ids=frozenset({session_id}),
+        event_ids=tuple(dict.fromkeys((*conversation.event_ids, *side))),
+    )
 
 
 def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int, idle_ms: int) -> ConversationEvents:

@@ -15,9 +15,11 @@ from sync.log.event_types import SESSION_SKIPPED
 from sync.log.log import EventLog
 from sync.log.model import AppendResult, EventDraft, Origin
 from sync.log.sessions import session_store
+from sync.log.sessions.session_store import PausedSessions
 from sync.redaction import Redactor
 
 EXTEND_AFTER_MS: Final = 60_000
+SAVE_AGAIN_HINT: Final = "Say 记住这个 or `save this` in this session to save it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,26 @@ class SavePauses:
     def filter_allowed(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[EventDraft]:
         """Return the drafts to record, followed by the event that extends a pause, if one is due."""
         paused = session_store.read_paused_sessions(connection, self.events.device_id)
-        if not paused.session_ids and paused.unnamed_since_ms is None:
-            return list(drafts)
-        age = None if paused.unnamed_since_ms is None else to_unix_ms(self.clock.now()) - paused.unnamed_since_ms
-        unnamed = age is not None and age < self.idle_ms
-        process = self.events.session_id in paused.session_ids
-        allowed = [
-            draft
-            for draft in drafts
-            if not (draft.session_id in paused.session_ids if draft.session_id else unnamed or process)
-        ]
-        any_refused = any(not draft.session_id for draft in drafts) and unnamed
+        allowed = [draft for draft in drafts if not self._is_in(paused, draft.session_id)]
+        age = self._unnamed_age(paused)
+        any_refused = any(not draft.session_id for draft in drafts) and age is not None and age < self.idle_ms
         extends = any_refused and age is not None and not 0 <= age < EXTEND_AFTER_MS
         return [*allowed, draft_pause(None, self.redactor, on=True)] if extends else allowed
+
+    def is_paused(self, connection: Transaction, session_id: str | None) -> bool:
+        """Whether nothing of a session is to be saved; without an id, of what has none."""
+        return self._is_in(session_store.read_paused_sessions(connection, self.events.device_id), session_id)
+
+    def _is_in(self, paused: PausedSessions, session_id: str | None) -> bool:
+        if session_id:
+            return session_id in paused.session_ids
+        age = self._unnamed_age(paused)
+        return self.events.session_id in paused.session_ids or (age is not None and age < self.idle_ms)
+
+    def _unnamed_age(self, paused: PausedSessions) -> int | None:
+        """How long ago the pause without a session id was extended, in milliseconds."""
+        since = paused.unnamed_since_ms
+        return None if since is None else to_unix_ms(self.clock.now()) - since
 
     async def append_allowed(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """Record the drafts that are allowed; return the results."""

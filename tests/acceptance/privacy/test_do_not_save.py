@@ -19,7 +19,7 @@ from tests.acceptance.environment import (
     wait_until_synced,
 )
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import Home, Sidecar, wait_until
+from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
 
 @pytest.fixture
@@ -66,6 +66,45 @@ def test_nothing_of_a_conversation_is_kept_before_and_after_it_was_said(home: Ho
         assert say(sidecar, save, sessionId="s1")["done"]
         assert sidecar.update(later, sessionId="s1")["recorded"]
         wait_for_lines(home, later)
+
+
+def test_lessons_and_notes_of_a_conversation_go_with_it_and_no_more_are_made(home: Home) -> None:
+    secret, project = unique_text("离职打算"), home.folder / "project"
+    project.mkdir()
+    judgement = {
+        "scene": "选择公司时",
+        "principles": [secret, "留下"],
+        "choice": secret,
+        "evidence": f"已经想好 {secret}",
+        "source": "choice",
+        "confidence": "high",
+    }
+    failing = {"tool": "Bash", "input": {"command": "./run"}, "error": f"RuntimeError: {secret} is missing"}
+    with Sidecar(home) as sidecar:
+
+        def work() -> None:
+            for _ in range(2):
+                sidecar.call("lessons/capture", **failing, exitCode=1, sessionId="s1")
+            sidecar.call(
+                "lessons/capture", tool="Bash", input={"command": f"make {secret}"}, sessionId="s1", exitCode=0
+            )
+            for _ in range(7):
+                sidecar.call("lessons/capture", tool="Bash", input={"command": "./run"}, sessionId="s1", exitCode=0)
+
+        def remember() -> Any:
+            return sidecar.call("notes/remember", projectPath=str(project), payloads=[judgement], sessionId="s1")
+
+        work()
+        assert remember()["outcomes"][0]["status"] == "written"
+        assert secret in str(sidecar.call("lessons/list"))
+        say(sidecar, "不要保存", sessionId="s1")
+        work()
+        with pytest.raises(CallFailed, match="not to be saved"):
+            remember()
+        assert files_containing(home, secret) == []
+        assert secret not in str(sidecar.call("events/read"))
+        say(sidecar, "记住这个", sessionId="s1")
+        assert remember()["outcomes"][0]["status"] == "written"
 
 
 async def test_an_answer_waits_until_the_event_files_are_written(home: Home) -> None:
