@@ -341,8 +341,8 @@ class LanOff(LanError):
 
     kind = "lan_off"
     default_hint = (
-        "It needs a running sidecar, XIAOBAI_LAN__ENABLED other than `off`, and a second device of the account"
-        " (`xiaobai-memory devices list`)."
+        "It needs a running sidecar, XIAOBAI_LAN__ENABLED other than `off`, and a second device: one of the account"
+        " (`xiaobai-memory devices list`) or a paired one (`xiaobai-memory lan pair`)."
     )
 
 

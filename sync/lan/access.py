@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 30.0  # after the port could not be opened
 START_TIMEOUT: Final = 10.0  # seconds that a person waits for the port
 
 HINTS: Final = {
-    "stranger": "It is no device of this account, or this device has not synced since it became one.",
+    "stranger": "It is not paired and no device of this account, or this device has not synced since.",
     "revoked": "It was revoked; it stays refused.",
     "copy_of_this_device": "It has a copy of this device's data directory: start it once with the cloud, or revoke it.",
     "copied_database": "One of the two databases was copied or restored from a backup: sync both with the cloud once.",

@@ -7,7 +7,14 @@ from sync.startup.doctor import HealthCheck
 
 NAME: Final = "local network"
 OWN_FAULTS: Final = frozenset(  # refusals that a person has to end; a stranger may knock at any port
-    {"copy_of_this_device", "copied_database", "other_version", "refused_by_the_other_device"}
+    {
+        "copy_of_this_device",
+        "copied_database",
+        "other_version",
+        "refused_by_the_other_device",
+        "other_account",
+        "pairing_ended",
+    }
 )
 
 
@@ -21,7 +28,8 @@ def check_lan(status: LanStatusJson) -> HealthCheck:
         hint = "Set XIAOBAI_LAN__PORT and XIAOBAI_LAN__ADDRESS to what this machine has free."
         return HealthCheck(NAME, ok=False, found=status.problem or "the port cannot be opened", hint=hint)
     if status.state == "alone":
-        return HealthCheck(NAME, ok=None, found="the account has no other device that is known here")
+        hint = "`xiaobai-memory lan pair` pairs a device without a cloud."
+        return HealthCheck(NAME, ok=None, found="no other device is known here", hint=hint)
     if refused:
         return HealthCheck(NAME, ok=False, found=f"refused: {refused[0].cause}", hint=refused[0].hint)
     if status.peers:

@@ -66,7 +66,7 @@ def _show_devices(result: dict[str, Any]) -> None:
     for title in ("name", "device", "platform", "version", "last seen", ""):
         table.add_column(title)
     for device in result["devices"]:
-        words = [word for word in ("thisDevice", "revoked", "hidden") if device[word]]
+        words = [word for word in ("thisDevice", "revoked", "hidden", "paired") if device[word]]
         cells = [device["name"], device["deviceId"], device["platform"], device["appVersion"], device["lastSeenAt"]]
         marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
         table.add_row(*(Text(cell or "-") for cell in cells), marks)  # as text: a name is no markup

@@ -1,11 +1,17 @@
-"""`lan status | peers | connect`: devices of the account that sync directly, on the local network."""
+"""`lan status | peers | connect | pair | forget`: devices that sync directly, on the local network."""
 
-from typing import Annotated, Any
+import sys
+import time
+from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.cli.runner import CommandApp, run_command
+from bridge.cli.arguments import text_argument
+from bridge.cli.runner import CommandApp, cli_context, given_params, run_command
 from bridge.cli.sidecar_runner import Request
+from sync.errors import PeerRefused
+
+POLL_SECONDS: Final = 1.0  # how often the command that shows a code asks whether it was entered
 
 app = CommandApp(help="The account's devices on the local network: they sync directly, also without the cloud.")
 
@@ -32,6 +38,73 @@ def connect(
     run_command(Request("lan/connect", params, lambda result: _show_peers([result]), role="guest"))
 
 
+@app.command("pair")
+def pair(
+    code: Annotated[
+        str | None, typer.Argument(help="The code that the other device shows, or the text of its QR code; `-`: stdin.")
+    ] = None,
+    *,
+    host: Annotated[str | None, typer.Option(help="The other device's address, if it is not found by itself.")] = None,
+    port: Annotated[int | None, typer.Option(help="Its port, with the address.", min=1, max=65_535)] = None,
+) -> None:
+    """Show a pairing code, or pair with the device that shows one. For devices without an account or a cloud."""
+    given = None if code is None else text_argument(code).strip()
+    params = given_params({"code": given, "host": host, "port": port})
+    show = _show_code if code is None else _show_paired
+    run_command(Request("lan/pair", params, show, role="guest", repeatable=False))
+    if code is None and not cli_context().json:
+        _wait_for_pairing()
+
+
+@app.command("forget")
+def forget(device_id: Annotated[str, typer.Argument(help="The paired device's id, from `lan status`.")]) -> None:
+    """End a pairing at once. The device may be paired again; `devices revoke` excludes it for good."""
+    params = {"deviceId": device_id}
+    run_command(Request("lan/forget", params, lambda result: _show_paired_devices(result["paired"]), role="guest"))
+
+
+def _show_code(result: dict[str, Any]) -> None:
+    if sys.stdout.isatty():
+        import segno  # noqa: PLC0415 - for this command alone
+
+        segno.make(result["uri"], error="l", micro=False).terminal(compact=True)
+    code = result["code"]
+    half = len(code) // 2
+    print(f"code: {code[:half]} {code[half:]}   (on the other device: xiaobai-memory lan pair CODE)")
+    print(f"text of the QR code: {result['uri']}")
+    print(f"good once, until {result['expiresAt']}", flush=True)
+
+
+def _wait_for_pairing() -> None:
+    """Wait until the shown code was entered, or is no longer good. Raises PeerRefused."""
+    pairing: dict[str, Any] | None = {"state": "waiting"}
+
+    def look(status: dict[str, Any]) -> None:
+        nonlocal pairing
+        pairing = status["pairing"]
+
+    while pairing is not None and pairing["state"] == "waiting":
+        time.sleep(POLL_SECONDS)
+        run_command(Request("lan/status", {}, look, role="guest"))
+    if pairing is None or pairing["state"] == "failed":
+        cause = "the sidecar has ended" if pairing is None else str(pairing["cause"])
+        raise PeerRefused(f"no device was paired: {cause}", cause=cause, hint="Show a new code.")
+    _show_paired(pairing)
+
+
+def _show_paired(result: dict[str, Any]) -> None:
+    print(f"paired with {result['name']} ({result['deviceId']})")
+    print(f"the other screen shows the same words: {' '.join(result['words'])}")
+
+
+def _show_paired_devices(paired: list[dict[str, Any]]) -> None:
+    for device in paired:
+        connected = "connected" if device["connected"] else "not connected"
+        print(f"paired: {device['name']}  {device['deviceId']}  since {device['pairedAt']}  {connected}")
+    if not paired:
+        print("no device is paired with this one")
+
+
 def _show_status(result: dict[str, Any]) -> None:
     where = f" at {result['address']} port {result['port']}" if result["port"] else ""
     print(f"{result['state']}{where} (LAN__ENABLED={result['enabled']})")
@@ -42,6 +115,10 @@ def _show_status(result: dict[str, Any]) -> None:
         if interface["problem"]:
             print(f"{interface['address']}: {interface['problem']}")
     _show_peers(result["peers"])
+    if result["paired"]:
+        _show_paired_devices(result["paired"])
+    if result["pairing"] and result["pairing"]["state"] == "waiting":
+        print(f"a pairing code is shown, until {result['pairing']['expiresAt']}")
     for refusal in result["refusals"]:
         who = refusal["deviceId"] or "unknown"
         print(f"refused: {refusal['cause']}  {refusal['address']}  {who}  ×{refusal['count']}  {refusal['lastAt']}")

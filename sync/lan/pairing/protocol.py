@@ -42,6 +42,7 @@ class PairingCause(StrEnum):
     SAME_DEVICE = "same_device"  # both have one device id, or one key: a copied data directory
     REVOKED = "revoked"
     VERSION = "other_version"
+    LOST = "connection_lost"  # before the other device had the answer
 
 
 class PairingRefused(Exception):
@@ -126,6 +127,7 @@ class ShowingSide:
         self._own_certificate = own.certificate_of(own.card.public_key)
         self._exchange = SPAKE2_B(shown.code.encode(), idB=self._own_certificate, entropy_f=random_bytes)
         self._keys: _Keys | None = None
+        self.has_used_code = False  # in this connection
 
     def on_message(self, message: PairMessage, now: float) -> tuple[list[PairMessage], PairedDevice | None]:
         """The answer, and the paired device with the last one. Raises PairingRefused, ProtocolError."""
@@ -152,7 +154,7 @@ class ShowingSide:
         if card is None:
             self._shown.tries_left -= 1
             raise _refused(PairingCause.WRONG_CODE)
-        self._shown.is_used = True
+        self._shown.is_used = self.has_used_code = True
         theirs = _certificate_of(self._own, card)
         if (cause := self._own.refusal_of(card)) is not None:
             raise _refused(cause)

@@ -52,6 +52,7 @@ HINTS: Final = {
     PairingCause.OTHER_ACCOUNT: "The two memories belong to different accounts; log in to one account on both.",
     PairingCause.SAME_DEVICE: "Both devices have the same id: give one of them another XIAOBAI_DEVICE_ID.",
     PairingCause.REVOKED: "One of the two has revoked the other, for good.",
+    PairingCause.LOST: "Show a new code there and try again.",
     PairingCause.VERSION: "Update xiaobai-memory on the older of the two devices.",
 }
 
@@ -82,7 +83,8 @@ class PairingService:
         """The shown code, without the code itself, or what became of the last one."""
         if self._shown is None or self._outcome is not None:
             return self._outcome
-        if (cause := self._shown.refusal(self._clock.monotonic())) is not None:
+        cause = self._shown.refusal(self._clock.monotonic())
+        if cause is not None and cause is not PairingCause.USED:  # a used code has an outcome in a moment
             return LanPairingJson("failed", cause=cause)
         return LanPairingJson("waiting", expires_at=self._expires_at, tries_left=self._shown.tries_left)
 
@@ -104,13 +106,12 @@ class PairingService:
         try:
             async with asyncio.timeout(PAIRING_TIMEOUT):
                 paired = await self._serve(channel, side)
-            if shown is self._shown:
-                self._outcome = _paired_json(paired)
+            self._note_outcome(shown, _paired_json(paired))
         except PairingRefused as error:
             if (cause := NOTED.get(error.cause)) is not None:
                 self._refusals.add(cause, channel.address[0])
-            if shown is self._shown and shown.is_used and self._outcome is None:
-                self._outcome = LanPairingJson("failed", cause=error.cause)
+            if side.has_used_code:
+                self._note_outcome(shown, LanPairingJson("failed", cause=error.cause))
             if error.message is not None:
                 await channel.send_frame(frame_of(error.message))
         except ProtocolError:
@@ -118,6 +119,8 @@ class PairingService:
         except TimeoutError:
             self._refusals.add(RefusalCause.SLOW, channel.address[0])
         finally:
+            if side.has_used_code:
+                self._note_outcome(shown, LanPairingJson("failed", cause=PairingCause.LOST))
             channel.close()
             self._note_change()
 
@@ -127,10 +130,20 @@ class PairingService:
             answers, paired = side.on_message(message, self._clock.monotonic())
             if paired is not None:
                 await self._store(paired.card)
-            for answer in answers:
-                await channel.send_frame(frame_of(answer))
+            try:
+                for answer in answers:
+                    await channel.send_frame(frame_of(answer))
+            except (OSError, TimeoutError) as error:
+                if paired is None:
+                    raise
+                await self._device.pairings.forget(paired.card.device_id)
+                raise PairingRefused(PairingCause.LOST) from error
             if paired is not None:
                 return paired
+
+    def _note_outcome(self, shown: ShownCode, outcome: LanPairingJson) -> None:
+        if shown is self._shown and self._outcome is None:
+            self._outcome = outcome
 
     async def enter(self, invitation: Invitation) -> tuple[LanPairingJson, tuple[str, int]]:
         """Pair with the device that shows this code; return where it is. PeerUnreachable, PeerRefused.

@@ -1,6 +1,10 @@
 """Two real sidecars without any cloud that pair by code."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +12,7 @@ import pytest
 
 from tests.acceptance.accounts.test_lan import ids_of
 from tests.acceptance.environment import unique_text
-from tests.sidecar import CallFailed, Home, Sidecar, wait_until
+from tests.sidecar import COMMAND, CallFailed, Home, Sidecar, wait_until
 
 LAN = {"LAN__ENABLED": "auto", "LAN__ADDRESS": "127.0.0.1"}
 
@@ -114,3 +118,54 @@ def test_a_guest_without_a_second_device_lists_no_pairing_and_can_forget_none(ho
         with pytest.raises(CallFailed) as refused:
             a.call("lan/pair", code="1234")
         assert refused.value.kind == "invalid_input"
+
+
+def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home_b: Home) -> None:
+    with Sidecar(home_a) as a, Sidecar(home_b):
+        shown = json.loads(home_a.run("lan", "pair", "--json").stdout)
+        assert home_a.run("lan", "status").stdout.count("a pairing code is shown") == 1
+        taken = home_b.run("lan", "pair", shown["uri"]).stdout
+        words = a.call("lan/status")["pairing"]["words"]
+        assert "paired with name of device-a (device-a)" in taken
+        assert " ".join(words) in taken
+        assert "paired: name of device-b  device-b" in home_a.run("lan", "status").stdout
+        assert "paired" in home_b.run("devices", "list").stdout
+        assert home_b.run("lan", "forget", "device-a").stdout == "no device is paired with this one\n"
+
+
+def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, home_b: Home) -> None:
+    with Sidecar(home_a) as a, Sidecar(home_b) as b:
+        showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=subprocess.PIPE, text=True)
+        assert showing.stdout is not None
+        lines = [showing.stdout.readline() for _ in range(3)]
+        assert "█" not in "".join(lines), "the QR code is drawn on a terminal only"
+        b.call("lan/pair", code=lines[1].split()[-1])
+        rest = showing.stdout.read()
+        assert "paired with name of device-b (device-b)" in rest
+        assert " ".join(a.call("lan/status")["pairing"]["words"]) in rest
+        assert showing.wait() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
+    with Sidecar(home_a) as a:
+        terminal, other_end = os.openpty()
+        showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=other_end)
+        os.close(other_end)
+        drawn = b""
+        while b"good once" not in drawn:
+            drawn += os.read(terminal, 4096)
+        assert drawn.decode().count("█") > 100
+        a.call("lan/pair")  # a new code; the command goes on waiting for it
+        showing.send_signal(signal.SIGINT)
+        showing.wait()
+        os.close(terminal)
+
+
+def test_without_a_sidecar_the_commands_say_what_is_missing(home_a: Home) -> None:
+    refused = home_a.run("lan", "pair", check=False)
+    assert refused.returncode == 1
+    assert "lan pair" in refused.stderr
+    unknown = home_a.run("lan", "forget", "device-z", check=False)
+    assert unknown.returncode == 1
+    assert "paired" in unknown.stderr

@@ -27,6 +27,8 @@ def refusal(cause: str) -> LanRefusalJson:
         ({"peers": (PEER,)}, True, "1 of 1"),
         ({}, None, "4711"),
         ({"refusals": (refusal("stranger"),)}, None, "4711"),
+        ({"refusals": (refusal("wrong_code"),)}, None, "4711"),
+        ({"refusals": (refusal("pairing_ended"),)}, False, "pairing_ended"),
         ({"refusals": (refusal("copied_database"),), "peers": (PEER,)}, False, "copied_database"),
         ({"interfaces": (LanInterfaceJson("192.0.2.2", "no multicast at this address"),)}, False, "no multicast"),
         (
