@@ -13,7 +13,7 @@ from sync.lessons import store
 from sync.lessons.commands import command_of, command_shape, file_path_of, file_shape, language_of
 from sync.lessons.error_text import error_key, errors_in, is_interrupt, keys_in_output
 from sync.lessons.matching import MatchedLesson, MatchRequest, fits_names
-from sync.lessons.mining import LessonCall, MinedCure, mine
+from sync.lessons.mining import LessonCall, MinedCure, mine, possible_cure
 from sync.lessons.model import ERROR, Lesson, new_record
 from sync.lessons.service import LessonService
 from sync.log.event_types import LESSON_LEARNED, LESSON_OBSERVED, TOOL_CALL
@@ -254,6 +254,23 @@ class LessonCapture:
             "session_id", call.session_id, {name: value for name, value in payload.items() if value}
         )
         return EventDraft(LESSON_OBSERVED, clean, project_id=call.project_id, origin=Origin.TOOL)
+
+
+def propose(connection: Transaction) -> dict[str, Any]:
+    """Fields of a lesson about the newest captured error; empty if there is none. Its cure need not have helped yet."""
+    failure = store.newest_failure(connection)
+    if failure is None:
+        return {}
+    calls = store.calls_of_session(connection, failure.session_id)
+    at = next((place for place, call in enumerate(calls) if call.position == failure.position), len(calls))
+    cure = possible_cure(calls, at) if at < len(calls) else None
+    files = [call.file_path for call in (failure, cure) if call is not None and call.file_path]
+    return {
+        "language": failure.language,
+        "error": {"type": failure.error_type, "message": failure.message},
+        "context": {"task": failure.command, "related_files": list(dict.fromkeys(files))},
+        "solution": {"description": "", "actions": [cure.action_text] if cure is not None else []},
+    }
 
 
 def _actions_of(lesson: Lesson) -> list[Any]:

@@ -188,11 +188,11 @@ def fits_names(content: Mapping[str, Any], text: str) -> bool:
     A name is a word that the error and its cure share; the key of an error has no quoted names and no paths.
     """
     message, cure, folded = _message_of(content).casefold(), cure_of(content).casefold(), text.casefold()
-    shared = {name for name in quoted_names(message) if name in cure} | (_words_of(message) & _words_of(cure))
+    shared = {name for name in quoted_names(message) if name in cure} | (words_of(message) & words_of(cure))
     return all(name in folded for name in shared)
 
 
-def _words_of(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
     """Latin words from three letters, and pairs of Chinese characters."""
     runs = _HAN.findall(text)
     return {*_LATIN.findall(text), *(run[start : start + 2] for run in runs for start in range(len(run) - 1))}

@@ -23,6 +23,7 @@ ERROR_FIELDS: Final[Mapping[str, type]] = {
     "timestamp": str, "language": str, "framework": str, "error": dict, "context": dict, "solution": dict,
     "occurrences": int, "last_occurred": str, "tags": list,
 }  # fmt: skip
+TYPE_NAMES: Final[Mapping[type, str]] = {str: "text", int: "number", list: "list", dict: "object"}
 PATTERN_FIELDS: Final[Mapping[str, type]] = {
     "timestamp": str, "type": str, "language": str, "framework": str, "name": str, "description": str, "pattern": dict,
     "when_to_use": list, "benefits": list, "usage_count": int, "tags": list,
@@ -134,7 +135,7 @@ def check_new(kind: str, content: Mapping[str, Any]) -> None:
     """Raise InvalidInput that names every missing or wrong field at once."""
     fields = ERROR_FIELDS if kind == ERROR else PATTERN_FIELDS
     wrong = [
-        f"{name} is no {fields[name].__name__}"
+        f"{name} is no {TYPE_NAMES[fields[name]]}"
         for name, value in content.items()
         if name in fields and value is not None and (not isinstance(value, fields[name]) or isinstance(value, bool))
     ]
@@ -144,7 +145,8 @@ def check_new(kind: str, content: Mapping[str, Any]) -> None:
     if kind == PATTERN:
         wrong += [f"{name} is missing" for name in ("type", "name") if not text_field(content, name).strip()]
     if wrong:
-        hint = "Nothing was recorded. Give the fields of docs/lessons.md."
+        needed = "error {type, message, location}" if kind == ERROR else "type, name"
+        hint = f"Nothing was recorded. A record needs {needed}; its fields: {', '.join(fields)}."
         raise InvalidInput(
             f"the {kind} is not complete: {'; '.join(sorted(wrong))}", field=wrong[0].split()[0], hint=hint
         )

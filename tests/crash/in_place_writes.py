@@ -77,7 +77,7 @@ UNLABELLED: Final = {
         "read once, under a password that is in memory only; the next start takes away what a kill left"
     ),
     "sync.notes.queries:NoteQueries._copy_for_team": "a copy for the team; exported again, what is there is left alone",
-    "bridge.methods.memory.lessons:_write_tree": (
+    "bridge.methods.memory.lesson_transfer:_write_tree": (
         "a copy for the user in a folder that was empty; a killed export is refused there by name and begun elsewhere"
     ),
     "bridge.hooks.hook_files:_append": "one rename of a full ledger or log; what is read is both",

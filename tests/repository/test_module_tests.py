@@ -32,6 +32,8 @@ PROTECTED_BY: Final = {
     "bridge/cli/memory/lessons.py": "acceptance/log/test_lessons.py",
     "bridge/methods/memory/lessons.py": "acceptance/log/test_lessons.py",
     "bridge/methods/memory/lesson_review.py": "acceptance/log/test_lessons.py",
+    "bridge/methods/memory/lesson_transfer.py": "acceptance/log/test_lessons.py",
+    "bridge/cli/memory/lesson_display.py": "acceptance/log/test_lessons.py",
     "sync/contract/lessons.py": "acceptance/log/test_lessons.py",
     "sync/lessons/": "acceptance/log/test_lessons.py",
     "sync/lessons/files/": "acceptance/log/test_lesson_files.py",

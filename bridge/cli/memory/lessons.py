@@ -6,6 +6,15 @@ from typing import Annotated, Any, Final
 import typer
 
 from bridge.cli.arguments import folder_option, json_argument, path_argument, text_argument
+from bridge.cli.memory.lesson_display import (
+    show_cleaned,
+    show_findings,
+    show_found,
+    show_learned,
+    show_line,
+    show_proposal,
+    show_stats,
+)
 from bridge.cli.output import print_json
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
@@ -17,7 +26,6 @@ app.add_typer(learn_app, name="learn")
 
 Texts = Annotated[list[str] | None, typer.Option(help="Once for each.")]
 LessonIdArgument = Annotated[str, typer.Argument(metavar="ID", help="As err-20260225-001.")]
-KIND_NAMES: Final = {"error": "错误", "pattern": "模式"}
 AGE: Final = re.compile(r"(\d{1,5})d?")
 
 
@@ -52,7 +60,7 @@ def learn_error(
     )
     is_recent = record is None and message is None
     if is_recent and not given and not yes:
-        _call("lessons/propose", {}, _show_proposal, role="guest")
+        _call("lessons/propose", {}, show_proposal, role="guest")
         return
     more = {"project": folder_option(project), "recent": True if is_recent else None}
     _learn("error", {**_record_argument(record), **given}, more)
@@ -103,7 +111,7 @@ def search(
 ) -> None:
     """The lessons that have all these words."""
     params = _without_none(query=words, tag=tag, language=language, framework=framework, type=pattern_type)
-    _call("lessons/list", params, _show_found, role="guest")
+    _call("lessons/list", params, show_found, role="guest")
 
 
 @app.command("list")
@@ -112,7 +120,7 @@ def list_lessons(
     state: Annotated[str | None, typer.Option(help="candidate, held, contradicted or held_back.")] = None,
 ) -> None:
     """All lessons, newest first."""
-    _call("lessons/list", _without_none(state=state), _show_found, role="guest")
+    _call("lessons/list", _without_none(state=state), show_found, role="guest")
 
 
 @app.command("show")
@@ -137,25 +145,25 @@ def edit(
     given |= _without_none(tags=tag)
     if not given:
         raise InvalidInput("nothing is to be changed", field="changes", hint="Give fields as JSON, or an option.")
-    _call("lessons/edit", {"id": lesson_id, "changes": given}, _show_line)
+    _call("lessons/edit", {"id": lesson_id, "changes": given}, show_line)
 
 
 @app.command("helped")
 def helped(lesson_id: LessonIdArgument) -> None:
     """The lesson helped."""
-    _call("lessons/judge", {"id": lesson_id, "verdict": "helped"}, _show_line)
+    _call("lessons/judge", {"id": lesson_id, "verdict": "helped"}, show_line)
 
 
 @app.command("hurt")
 def hurt(lesson_id: LessonIdArgument) -> None:
     """The lesson was wrong; one that hurts more than it helps is not shown."""
-    _call("lessons/judge", {"id": lesson_id, "verdict": "hurt"}, _show_line)
+    _call("lessons/judge", {"id": lesson_id, "verdict": "hurt"}, show_line)
 
 
 @app.command("stats")
 def stats() -> None:
     """How many lessons there are."""
-    _call("lessons/stats", {}, _show_stats, role="guest")
+    _call("lessons/stats", {}, show_stats, role="guest")
 
 
 @app.command("clean")
@@ -180,7 +188,7 @@ def clean(
         all=everything,
         confirm=yes,
     )
-    _call("lessons/clean", params, _show_cleaned)
+    _call("lessons/clean", params, show_cleaned)
 
 
 @app.command("export")
@@ -229,7 +237,7 @@ def review(
     if not files and not diff:
         raise InvalidInput("it is not said what to review", field="files", hint="Name files, or give --diff.")
     params = _without_none(paths=[path_argument(file) for file in files or ()] or None, diff=_diff_of(diff))
-    _call("lessons/review", params, _show_findings, role="guest")
+    _call("lessons/review", params, show_findings, role="guest")
 
 
 @app.command("match")
@@ -253,7 +261,7 @@ def match(
 
 def _learn(kind: str, record: dict[str, Any], more: dict[str, Any]) -> None:
     params = {"kind": kind, "record": record, **_without_none(**more)}
-    _call("lessons/learn", params, _show_learned, repeatable=False)
+    _call("lessons/learn", params, show_learned, repeatable=False)
 
 
 def _call(method: str, params: dict[str, Any], show: Any, **more: Any) -> None:
@@ -273,95 +281,3 @@ def _record_argument(value: str | None) -> dict[str, Any]:
 
 def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _show_learned(result: dict[str, Any]) -> None:
-    lesson = result["lesson"]
-    typer.echo("已记录到记忆库" if result["recorded"] else f"已有这条记忆，发生 {lesson['occurrences']} 次")
-    typer.echo(f"- 类型：{KIND_NAMES[lesson['kind']]}")
-    typer.echo(f"- ID：{lesson['id']}")
-    typer.echo(f"- 标签：{', '.join(lesson['record'].get('tags') or []) or '-'}")
-    texts = _cure_texts(lesson["record"])
-    if not result["recorded"] and any(texts):
-        typer.echo(f"- 解决方案：{'；'.join(str(text) for text in texts if text)}")
-    typer.echo(f"- 相关记忆：{len(result['related'])} 条")
-
-
-def _show_proposal(result: dict[str, Any]) -> None:
-    record = result["record"]
-    if record is None:
-        typer.echo("没有记录到失败的命令；用 --message 给出错误，--solution 给出解决办法")
-        return
-    error = record["error"]
-    typer.echo(f"最近的错误：{': '.join(part for part in (error['type'], error['message']) if part)}")
-    typer.echo(f"- 命令：{record['context']['task'] or '-'}")
-    typer.echo(f"- 可能的解决：{'；'.join(record['solution']['actions']) or '-'}")
-    typer.echo("加 --yes 记录；或用 --solution 写明解决办法")
-
-
-def _cure_texts(record: dict[str, Any]) -> list[Any]:
-    """The texts of a solution. An imported record is kept value for value, so it may be of any type."""
-    solution = record.get("solution")
-    if not isinstance(solution, dict):
-        return [solution]
-    actions = solution.get("actions")
-    return [solution.get("description"), *(actions if isinstance(actions, list) else [actions])]
-
-
-def _show_found(result: dict[str, Any]) -> None:
-    lessons = result["lessons"]
-    typer.echo(f"找到 {len(lessons)} 条相关记忆")
-    for kind, name in KIND_NAMES.items():
-        of_kind = [lesson for lesson in lessons if lesson["kind"] == kind]
-        if of_kind:
-            typer.echo(f"相关{name} ({len(of_kind)} 条)")
-        for lesson in of_kind:
-            _show_line(lesson)
-
-
-def _show_line(lesson: dict[str, Any]) -> None:
-    record = lesson["record"]
-    if lesson["kind"] == "pattern":
-        typer.echo(f"- [{lesson['id']}] {lesson['title']}")
-        if record.get("when_to_use"):
-            typer.echo(f"  - 使用场景：{'；'.join(map(str, record['when_to_use']))}")
-        return
-    typer.echo(f"- [{lesson['id']}] {lesson['title']} (发生 {lesson['occurrences']} 次)")
-    if cure := _cure_of(record):
-        typer.echo(f"  - 解决方案：{cure}")
-
-
-def _cure_of(record: dict[str, Any]) -> str:
-    texts = _cure_texts(record)
-    return "；".join(str(text) for text in texts if text)
-
-
-def _show_stats(result: dict[str, Any]) -> None:
-    languages = ", ".join(f"{name}: {count}" for name, count in result["errorsByLanguage"].items())
-    typer.echo(f"- 总记忆数：{result['total']}")
-    typer.echo(f"- 错误记忆：{result['errors']}" + (f"（{languages}）" if languages else ""))
-    typer.echo(f"- 模式记忆：{result['patterns']}")
-    typer.echo(f"- 最近 7 天新增：{result['newInSevenDays']}")
-    top = "；".join(f"{one['title']}（{one['occurrences']} 次）" for one in result["topRepeated"])
-    typer.echo(f"- 重复错误 TOP 3：{top or '-'}")
-    typer.echo(f"- 文件：{result['path']}")
-
-
-def _show_findings(result: dict[str, Any]) -> None:
-    if not result["findings"]:
-        typer.echo(f"已检查 {result['files']} 个文件，没有相符的历史错误")
-        return
-    typer.echo("⚠ 发现历史错误模式：")
-    for finding in result["findings"]:
-        lesson, line = finding["lesson"], finding["line"]
-        typer.echo(f"- [{lesson['id']}] {lesson['title']} 曾发生 {lesson['occurrences']} 次")
-        typer.echo(f"  当前文件：{finding['path']}" + (f":{line}" if line is not None else ""))
-        if cure := _cure_of(lesson["record"]):
-            typer.echo(f"  建议：{cure}")
-
-
-def _show_cleaned(result: dict[str, Any]) -> None:
-    for lesson in result["lessons"]:
-        _show_line(lesson)
-    count = len(result["lessons"])
-    typer.echo(f"已清理 {count} 条" if result["removed"] else f"将清理 {count} 条；加 --yes 执行")

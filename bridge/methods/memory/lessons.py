@@ -16,8 +16,6 @@ from sync.contract.lessons import (
     LearnedJson,
     LessonCaptureJson,
     LessonCleanJson,
-    LessonExportJson,
-    LessonImportJson,
     LessonJson,
     LessonMatchJson,
     LessonProposalJson,
@@ -25,14 +23,13 @@ from sync.contract.lessons import (
     LessonStatsJson,
 )
 from sync.errors import InvalidInput
-from sync.lessons.capture import LessonCapture
-from sync.lessons.files import tree
+from sync.lessons.capture import LessonCapture, propose
+from sync.lessons.lesson_query import LessonQuery, find_duplicates, select_lessons
 from sync.lessons.matching import MatchRequest
-from sync.lessons.model import Lesson, content_key, merge_fields
+from sync.lessons.model import Lesson, merge_fields
 from sync.lessons.pattern_extraction import extract_pattern
-from sync.lessons.proposal import propose
 from sync.log.model import GLOBAL_PROJECT, MAX_NAME_LENGTH, Origin
-from sync.system.files import make_private_folder, translate_os_errors, write_private
+from sync.system.files import translate_os_errors
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
@@ -55,7 +52,7 @@ class LearnParams(Params, frozen=True):
 
 
 class LessonFilter(Params, frozen=True):
-    """`query`: words that a lesson has all of."""
+    """`query`: words that a lesson has all of; if none has, those that have half of them are found."""
 
     query: Text = ""
     kind: Literal["error", "pattern"] | None = None
@@ -91,19 +88,6 @@ class LessonRemoval(Params, frozen=True):
     duplicates: bool = False
     all: bool = False
     confirm: bool = False
-
-
-class LessonExport(Params, frozen=True):
-    """`path`: a folder for the tree of seed 003, which must be empty or missing."""
-
-    path: PathText | None = None
-
-
-class LessonImport(Params, frozen=True):
-    """`path`: a tree of seed 003, or a file of one."""
-
-    path: PathText
-    dry_run: bool = False
 
 
 class MatchParams(Params, frozen=True):
@@ -153,10 +137,12 @@ async def propose_lesson(app: App, params: NoParams) -> LessonProposalJson:  # n
 
 
 async def list_lessons(app: App, params: LessonFilter) -> LessonsJson:
-    """Lessons by words, tag, language, framework or type, newest first."""
+    """Lessons by words, tag, language, framework or type; the best match first, without words the newest."""
     await app.lesson_files().read_edits()
-    found = [lesson for lesson in await app.lessons().all() if _is_selected(lesson, params)]
-    found.sort(key=lambda lesson: (lesson.last_at, lesson.lesson_id), reverse=True)
+    fields = {"language": params.language, "framework": params.framework, "type": params.type}
+    wanted = LessonQuery(params.query, params.kind, params.tag, params.state, fields)
+    lessons = await app.lessons().all()
+    found = await asyncio.to_thread(select_lessons, lessons, wanted)
     return {"lessons": contract.lessons_to_json(found[: params.limit])}
 
 
@@ -206,7 +192,7 @@ async def stats(app: App, params: NoParams) -> LessonStatsJson:  # noqa: ARG001 
     await app.lesson_files().read_edits()
     lessons = [lesson for lesson in await app.lessons().all() if lesson.state != "held_back"]
     errors = [lesson for lesson in lessons if lesson.kind == "error"]
-    week_ago = (app.clock.now().astimezone(UTC) - timedelta(days=7)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    week_ago = _days_ago(app, 7)
     repeated = sorted((one for one in errors if one.occurrences > 1), key=lambda one: (-one.occurrences, one.lesson_id))
     return {
         "total": len(lessons),
@@ -217,39 +203,6 @@ async def stats(app: App, params: NoParams) -> LessonStatsJson:  # noqa: ARG001 
         "topRepeated": contract.lessons_to_json(repeated[:3]),
         "states": _counts(lesson.state for lesson in lessons),
         "path": str(app.lesson_files().folder),
-    }
-
-
-async def export_lessons(app: App, params: LessonExport) -> LessonExportJson:
-    """All lessons in the format of seed 003."""
-    await app.lesson_files().read_edits()
-    lessons = await app.lessons().all()
-    if params.path is None:
-        exported = tree.export_of(lessons)
-        return {
-            "version": exported["version"],
-            "errors": exported["errors"],
-            "patterns": exported["patterns"],
-            "path": None,
-        }
-    path = absolute_path(params.path, "path")
-    await asyncio.to_thread(_write_tree, path, tree.render_tree(lessons))
-    return {"version": tree.VERSION, "errors": [], "patterns": [], "path": str(path)}
-
-
-async def import_lessons(app: App, params: LessonImport) -> LessonImportJson:
-    """Take in lessons of another program; idempotent."""
-    records, refusals = await asyncio.to_thread(_read_tree, absolute_path(params.path, "path"))
-    counts = await app.lesson_files().imports.import_records(records, dry_run=params.dry_run)
-    if not params.dry_run:
-        await app.lesson_files().reconcile()
-    return {
-        "found": counts["found"],
-        "recorded": counts["recorded"],
-        "known": counts["known"],
-        "renamed": counts["renamed"],
-        "dryRun": params.dry_run,
-        "refusals": refusals,
     }
 
 
@@ -291,37 +244,13 @@ async def _chosen(app: App, params: LessonRemoval) -> tuple[list[Lesson], dict[s
     if params.all:
         return lessons, {}
     if params.older_than_days is not None:
-        cutoff = app.clock.now().astimezone(UTC) - timedelta(days=params.older_than_days)
-        before = cutoff.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return [lesson for lesson in lessons if lesson.last_at < before], {}
-    chosen: list[Lesson] = []
-    merges: dict[str, list[Lesson]] = {}
-    kept: dict[tuple[str, str], Lesson] = {}
-    for lesson in sorted(lessons, key=lambda one: (one.source != "said", one.state != "held")):
-        first = kept.setdefault((lesson.kind, content_key(lesson.content)), lesson)
-        if first is not lesson:
-            chosen.append(lesson)
-            merges.setdefault(first.lesson_id, []).append(lesson)
-    return chosen, merges
+        return [lesson for lesson in lessons if lesson.last_at < _days_ago(app, params.older_than_days)], {}
+    return find_duplicates(lessons)
 
 
-def _is_selected(lesson: Lesson, wanted: LessonFilter) -> bool:
-    if lesson.state == "held_back" and wanted.state != "held_back":
-        return False
-    content = lesson.content
-    fields = {
-        "language": (wanted.language, content.get("language")),
-        "framework": (wanted.framework, content.get("framework")),
-        "type": (wanted.type, content.get("type")),
-        "kind": (wanted.kind, lesson.kind),
-        "state": (wanted.state, lesson.state),
-    }
-    if any(want is not None and want.casefold() != str(has).casefold() for want, has in fields.values()):
-        return False
-    if wanted.tag is not None and wanted.tag.casefold() not in {tag.casefold() for tag in lesson.tags}:
-        return False
-    text = f"{lesson.lesson_id} {msgspec.json.encode(content).decode()}".casefold()
-    return all(word in text for word in wanted.query.casefold().split())
+def _days_ago(app: App, days: int) -> str:
+    """The time of this many days ago, as lessons have it."""
+    return (app.clock.now().astimezone(UTC) - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _counts(names: Any) -> dict[str, int]:
@@ -334,6 +263,9 @@ def _counts(names: Any) -> dict[str, int]:
 def _pattern_of(path: Path) -> dict[str, Any]:
     """The pattern of a source file, or of the files of a folder. Raises InvalidInput, StorageError."""
     with translate_os_errors(path):
+        if not path.exists():
+            hint = "Give a source file or a folder; nothing was recorded."
+            raise InvalidInput(f"there is no {path}", field="path", hint=hint)
         files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
         found = [
             extract_pattern(str(file), file.read_bytes()[:MAX_SOURCE_BYTES].decode(errors="replace")) for file in files
@@ -346,32 +278,3 @@ def _pattern_of(path: Path) -> dict[str, Any]:
     fields = [name for one in found for name in one["pattern"]["fields"]]
     pattern = {"structure": structure, "fields": fields, "example_reference": str(path)}
     return {**found[0], "name": path.stem, "pattern": pattern}
-
-
-def _read_tree(path: Path) -> tuple[list[tree.ImportedRecord], list[str]]:
-    """The records below a path, and what cannot be read. Raises InvalidInput, StorageError."""
-    with translate_os_errors(path):
-        if path.is_file():
-            return tree.parse_file(path.read_bytes(), path.name, None), []
-        files = [(kind, file) for kind, name in tree.FOLDERS.items() for file in sorted((path / name).glob("*.json"))]
-        if not files:
-            hint = "Give a folder with errors/ and patterns/, or a file of `lessons export`."
-            raise InvalidInput(f"{path} has no lessons", field="path", hint=hint)
-        records: list[tree.ImportedRecord] = []
-        refusals: list[str] = []
-        for kind, file in files:
-            try:
-                records += tree.parse_file(file.read_bytes(), f"{file.parent.name}/{file.name}", kind)
-            except InvalidInput as error:
-                refusals.append(error.message)
-    return records, refusals
-
-
-def _write_tree(path: Path, files: dict[str, bytes]) -> None:
-    with translate_os_errors(path):
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InvalidInput(f"{path} exists and is not empty", field="path", hint="Name a new folder.")
-        for folder in ("", *tree.FOLDERS.values()):
-            make_private_folder(path / folder)
-        for name, data in files.items():
-            write_private(path / name, data)
