@@ -36,7 +36,7 @@ Values = tuple[Any, ...]
 
 
 class CorruptDatabase:
-    """An opened copy. `failed`: the tables of which something could not be read or was not sound."""
+    """An opened copy. `damaged_tables`: tables of which something could not be read or was not sound."""
 
     def __init__(self, connection: sqlite3.Connection, pages: int) -> None:
         self._connection = connection
@@ -55,21 +55,21 @@ class CorruptDatabase:
         return 0 if found == [(b"ok",)] else len(found)
 
     def highest_key_used(self, table: Table, highest_read: int) -> int:
-        """The highest key that was ever given, also to a lost row; `highest` is that of the rows that were read.
+        """The highest key that was ever given, also to a lost row; `highest_read` is that of the rows that were read.
 
-        A noted number that the file cannot have reached is damaged itself, or was never a key.
+        A recorded number that the file cannot have reached is damaged itself, or was never a key.
         """
-        noted = self.recorded_sequence(table)
-        if self.is_possible_key(noted, highest_read):
-            return noted
+        recorded = self.recorded_sequence(table)
+        if self.is_possible_key(recorded, highest_read):
+            return recorded
         return highest_read + self._max_keys if table.name in self.damaged_tables else highest_read
 
     def is_possible_key(self, key: int, highest_read: int) -> bool:
-        """Whether rows that cannot be read may have had the keys up to this one; `highest`: as in `highest_given`."""
+        """Whether rows that cannot be read may have had the keys up to this one."""
         return highest_read <= key <= highest_read + self._max_keys
 
     def recorded_sequence(self, table: Table) -> int:
-        """The highest key that was ever given, as SQLite noted it: any number. 0 if that cannot be read."""
+        """The highest key that was ever given, as SQLite recorded it: any number. 0 if that cannot be read."""
         try:
             query = "select seq from sqlite_sequence where name = ?"
             row = self._connection.execute(query, (table.name,)).fetchone()
@@ -78,7 +78,7 @@ class CorruptDatabase:
         return row[0] if row and isinstance(row[0], int) else 0
 
     def rows(self, table: Table, key: str, recorded: int, **fixed: str) -> Iterator[Row]:
-        """The sound rows by their keys. `noted`: the highest key there was; `fixed`: a column before the key."""
+        """The sound rows by their keys. `recorded`: the highest key by SQLite's record; `fixed`: a column before it."""
         columns = self._columns(table)
         if not columns:
             return
@@ -104,13 +104,13 @@ class CorruptDatabase:
         row = self._connection.execute(query, {**fixed, "key": key}).fetchone()
         return max(key, row[0]) if row and row[0] <= MAX_KEY else None
 
-    def _next_key(self, first: Callable[[int], int | None], low: int, highest: int, noted: int) -> int | None:
+    def _next_key(self, first: Callable[[int], int | None], low: int, highest: int, recorded: int) -> int | None:
         """The key from which to read on, `low` or a later one; None if there is nothing more.
 
-        Keys are read one after the other as long as a key was noted that is not there, and behind a bad page as far as
-        the file can hold keys: a bad page hides the good ones between two of them.
+        Keys are read one after the other as long as a key was recorded that is not there, and behind a bad page as
+        far as the file can hold keys: a bad page hides the good ones between two of them.
         """
-        expected = noted if self.is_possible_key(noted, highest) else 0
+        expected = recorded if self.is_possible_key(recorded, highest) else 0
         try:
             found = first(low)
         except corruption_errors():
