@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import Final
 
 from sync.runtime.backoff import Backoff
@@ -18,7 +19,8 @@ VERSION: Final = "1"
 MARK_BYTES: Final = 8
 NAME_BYTES: Final = 8
 MARK_CONTEXT: Final = b"xiaobai-memory lan 1 "
-MAX_CANDIDATES: Final = 32  # devices of one account that are tried; the oldest goes first
+MAX_CANDIDATES: Final = 32  # devices of one account that are tried; of more, those that failed most are forgotten
+MAX_ADDRESSES: Final = 4  # of one announcement
 RETRY_BACKOFF: Final = Backoff(base=2.0, limit=60.0)
 POLITE_SECONDS: Final = 2.0  # the device with the greater name waits, so that two do not call each other at once
 
@@ -58,6 +60,21 @@ def is_known(properties: Mapping[bytes, bytes | None], known: Iterable[str], mom
     return any(hmac.compare_digest(mark, account_mark(one, day).encode()) for one in known for day in days)
 
 
+def addresses_to_try(addresses: Iterable[str], heard_at: str) -> tuple[str, ...]:
+    """The announced addresses that may belong to a device on the network of the address at which it was heard.
+
+    Whoever repeats a mark could send this device anywhere else: to another network, or to its own ports.
+    """
+    own = ip_address(heard_at)
+
+    def may_be_there(text: str) -> bool:
+        address = ip_address(text)
+        same_kind = (address.is_global, address.is_loopback) == (own.is_global, own.is_loopback)
+        return same_kind and not address.is_multicast and not address.is_unspecified
+
+    return tuple(filter(may_be_there, addresses))[:MAX_ADDRESSES]
+
+
 @dataclass(frozen=True, slots=True)
 class AnnouncedDevice:
     """An announced device of the account. Times are monotonic seconds."""
@@ -75,6 +92,7 @@ class AnnouncedDevices:
     def __init__(self, own_name: str) -> None:
         self._own_name = own_name
         self._candidates: dict[str, AnnouncedDevice] = {}
+        self._dialing: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -89,22 +107,26 @@ class AnnouncedDevices:
             return
         wait = 0.0 if self._own_name < name else POLITE_SECONDS
         self._candidates[name] = AnnouncedDevice(name, addresses, port, now + wait)
-        while len(self._candidates) > MAX_CANDIDATES:
-            del self._candidates[next(iter(self._candidates))]
+        if len(self._candidates) > MAX_CANDIDATES:
+            worst = max(self._candidates.values(), key=lambda candidate: candidate.failures)  # the oldest of them
+            del self._candidates[worst.name]
 
     def remove(self, name: str) -> None:
         self._candidates.pop(name, None)
 
-    def due(self, now: float) -> list[AnnouncedDevice]:
-        """Those to try now."""
-        return [candidate for candidate in self._candidates.values() if candidate.next_try <= now]
+    def take_due(self, now: float) -> list[AnnouncedDevice]:
+        """Those to try now, which `note_result` gives back."""
+        due = [candidate for candidate in self._waiting() if candidate.next_try <= now]
+        self._dialing.update(candidate.name for candidate in due)
+        return due
 
     def seconds_to_next(self, now: float) -> float | None:
-        """How long until the next try; None without a candidate."""
-        return min((max(0.0, candidate.next_try - now) for candidate in self._candidates.values()), default=None)
+        """How long until the next try; None without a candidate that waits."""
+        return min((max(0.0, candidate.next_try - now) for candidate in self._waiting()), default=None)
 
     def note_result(self, name: str, now: float, *, connected: bool) -> None:
         """Note how a try ended; one that is connected is looked at again after the longest wait."""
+        self._dialing.discard(name)
         if (candidate := self._candidates.get(name)) is None:
             return
         failures = 0 if connected else candidate.failures + 1
@@ -115,3 +137,6 @@ class AnnouncedDevices:
         """Try each at once: a connection ended, or the addresses of this machine have changed."""
         for name, candidate in self._candidates.items():
             self._candidates[name] = replace(candidate, next_try=min(candidate.next_try, now + POLITE_SECONDS))
+
+    def _waiting(self) -> list[AnnouncedDevice]:
+        return [candidate for candidate in self._candidates.values() if candidate.name not in self._dialing]

@@ -21,6 +21,7 @@ from sync.lan.discovery.beacon import (
     AnnouncedDevice,
     AnnouncedDevices,
     DiscoveryIds,
+    addresses_to_try,
     announcement,
     is_known,
     shows_code,
@@ -83,7 +84,9 @@ class Discovery:
         self._ids = DiscoveryIds()
         self._interfaces: dict[str, InterfaceState] = {}
         self._candidates = AnnouncedDevices(self._name)
+        self._port = 0
         self._found = ChangeCounter()
+        self._flooded = ChangeCounter()
         self._resolving: set[asyncio.Task[None]] = set()
 
     def problems(self) -> dict[str, str | None]:
@@ -97,9 +100,10 @@ class Discovery:
 
     async def run(self, port: int) -> None:
         """Announce and look until cancelled."""
+        self._port = port
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._keep_announcing(port))
+                group.create_task(self._keep_announcing())
                 group.create_task(self._try_found())
         finally:
             for task in self._resolving:
@@ -107,9 +111,9 @@ class Discovery:
             for state in list(self._interfaces.values()):
                 await self._close(state)
 
-    async def _keep_announcing(self, port: int) -> None:
+    async def _keep_announcing(self) -> None:
         while True:
-            seen = self._pairing.changed.count
+            seen, flooded = self._pairing.changed.count, self._flooded.count
             ids, known = await self._read_ids(), self._ids.known
             if ids.known != known:  # look at all announcements again
                 for state in self._interfaces.values():
@@ -124,10 +128,10 @@ class Discovery:
                 self._candidates.try_all_again(self._clock.monotonic())
                 self._found.increment()
             for address in addresses:
-                await self._announce_at(self._interfaces.setdefault(address, InterfaceState(address)), port)
-            await wait_for_any_change(CHECK_SECONDS, (self._pairing.changed, seen))
+                await self._announce_at(self._interfaces.setdefault(address, InterfaceState(address)))
+            await wait_for_any_change(CHECK_SECONDS, (self._pairing.changed, seen), (self._flooded, flooded))
 
-    async def _announce_at(self, state: InterfaceState, port: int) -> None:
+    async def _announce_at(self, state: InterfaceState) -> None:
         """Announce this day's mark, and a pairing, at one address; a failure is kept and tried again."""
         now = self._clock.monotonic()
         if state.paused_until > now:
@@ -141,17 +145,17 @@ class Discovery:
         if state.zeroconf is not None and state.announced == properties:
             return
         try:
-            await self._announce(state, port, properties)
+            await self._announce(state, properties)
         except (OSError, ValueError) as error:
             state.problem = f"no multicast at this address ({getattr(error, 'strerror', None) or type(error).__name__})"
             await self._close(state)
         else:
             state.problem, state.announced = None, properties
 
-    async def _announce(self, state: InterfaceState, port: int, properties: dict[str, str]) -> None:
+    async def _announce(self, state: InterfaceState, properties: dict[str, str]) -> None:
         if state.zeroconf is None:
             state.zeroconf = AsyncZeroconf(interfaces=[state.address], ip_version=IPVersion.V4Only)
-        await self._register(state, state.zeroconf, port, properties)
+        await self._register(state, state.zeroconf, properties)
         if state.browser is None:
 
             def on_change(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
@@ -159,9 +163,7 @@ class Discovery:
 
             state.browser = AsyncServiceBrowser(state.zeroconf.zeroconf, SERVICE_TYPE, handlers=[on_change])
 
-    async def _register(
-        self, state: InterfaceState, zeroconf: AsyncZeroconf, port: int, properties: dict[str, str]
-    ) -> None:
+    async def _register(self, state: InterfaceState, zeroconf: AsyncZeroconf, properties: dict[str, str]) -> None:
         """Announce the text record; one without mark and pairing is not announced at all."""
         if len(properties) == 1:
             await zeroconf.async_unregister_all_services()
@@ -170,7 +172,7 @@ class Discovery:
         packed = socket.inet_aton(state.address)
         host = f"{self._name.partition('.')[0]}.local."
         info = AsyncServiceInfo(
-            SERVICE_TYPE, self._name, addresses=[packed], port=port, properties=properties, server=host
+            SERVICE_TYPE, self._name, addresses=[packed], port=self._port, properties=properties, server=host
         )
         if state.info is None:
             await zeroconf.async_register_service(info, cooperating_responders=True)
@@ -192,8 +194,8 @@ class Discovery:
     def _on_announcement(
         self, state: InterfaceState, zeroconf: Zeroconf, service_type: str, name: str, change: ServiceStateChange
     ) -> None:
-        """An announcement came, changed or went. A flood is counted here and ended by `_announce_at`."""
-        if name == self._name:
+        """An announcement came, changed or went. A flood is noticed here and ended by `_announce_at`."""
+        if name == self._name or len(state.names) > MAX_NAMES:
             return
         if change is ServiceStateChange.Removed:
             state.names.discard(name)
@@ -202,41 +204,45 @@ class Discovery:
             return
         state.names.add(name)
         if len(state.names) > MAX_NAMES:
+            self._flooded.increment()
             return
         info = AsyncServiceInfo(service_type, name)
         if info.load_from_cache(zeroconf):
-            self._consider(info, name)
+            self._consider(info, state)
         elif len(self._resolving) < MAX_RESOLVING:
-            task = asyncio.get_running_loop().create_task(self._resolve(info, zeroconf, name))
+            task = asyncio.get_running_loop().create_task(self._resolve(info, zeroconf, state))
             self._resolving.add(task)
             task.add_done_callback(self._resolving.discard)
 
-    async def _resolve(self, info: AsyncServiceInfo, zeroconf: Zeroconf, name: str) -> None:
+    async def _resolve(self, info: AsyncServiceInfo, zeroconf: Zeroconf, state: InterfaceState) -> None:
         with contextlib.suppress(OSError):
             if await info.async_request(zeroconf, RESOLVE_MS):
-                self._consider(info, name)
+                self._consider(info, state)
 
-    def _consider(self, info: AsyncServiceInfo, name: str) -> None:
+    def _consider(self, info: AsyncServiceInfo, state: InterfaceState) -> None:
         """Try a device with a known mark, and note one that shows a code; nothing is kept of any other."""
-        addresses = tuple(info.parsed_addresses(IPVersion.V4Only))
-        self._pairing.note(name, addresses, info.port or 0, shows=shows_code(info.properties))
+        own = self._interfaces if info.port == self._port else ()
+        announced = (address for address in info.parsed_addresses(IPVersion.V4Only) if address not in own)
+        addresses = addresses_to_try(announced, state.address)
+        self._pairing.note(info.name, addresses, info.port or 0, shows=shows_code(info.properties))
         if is_known(info.properties, self._ids.known, self._clock.now()):
-            self._candidates.add(name, addresses, info.port or 0, self._clock.monotonic())
+            self._candidates.add(info.name, addresses, info.port or 0, self._clock.monotonic())
             self._found.increment()
 
     async def _try_found(self) -> None:
-        """Try each candidate when its time has come, and again when a connection ends."""
-        while True:
-            found, lost = (self._found, self._found.count), (self._connection_lost, self._connection_lost.count)
-            for candidate in self._candidates.due(self._clock.monotonic()):
-                connected = await self._try(candidate)
-                self._candidates.note_result(candidate.name, self._clock.monotonic(), connected=connected)
-            await wait_for_any_change(self._candidates.seconds_to_next(self._clock.monotonic()), found, lost)
-            if self._connection_lost.count != lost[1]:
-                self._candidates.try_all_again(self._clock.monotonic())
+        """Try each candidate when its time has come, and again when a connection ends; a silent one delays no other."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                found, lost = (self._found, self._found.count), (self._connection_lost, self._connection_lost.count)
+                for candidate in self._candidates.take_due(self._clock.monotonic()):
+                    group.create_task(self._try(candidate))
+                await wait_for_any_change(self._candidates.seconds_to_next(self._clock.monotonic()), found, lost)
+                if self._connection_lost.count != lost[1]:
+                    self._candidates.try_all_again(self._clock.monotonic())
 
-    async def _try(self, candidate: AnnouncedDevice) -> bool:
+    async def _try(self, candidate: AnnouncedDevice) -> None:
+        connected = False
         for address in candidate.addresses:
-            if await self._dial(address, candidate.port):
-                return True
-        return False
+            connected = connected or await self._dial(address, candidate.port)
+        self._candidates.note_result(candidate.name, self._clock.monotonic(), connected=connected)
+        self._found.increment()

@@ -14,13 +14,17 @@ MAPPED_IPV4: Final = "::ffff:"  # before an IPv4 address of a socket for both ve
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds. `idle`: between two messages, and a peer sends a `Ping` more often; `frame`: for the rest of one."""
+    """Seconds. `idle`: between two messages, and a peer sends a `Ping` more often; `frame`: for the rest of one.
+
+    `failed`: how long a handshake that failed keeps its place, so that no machine can make this one try all the time.
+    """
 
     handshake: float = 5.0
     hello: float = 5.0
     frame: float = 30.0
     idle: float = 20.0
     ping: float = 5.0
+    failed: float = 0.2
 
 
 class PeerChannel:

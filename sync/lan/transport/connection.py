@@ -8,7 +8,7 @@ from typing import Final
 from sync.errors import DeviceForked
 from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
-from sync.lan.protocol.frames import Hello, Message, ProtocolError
+from sync.lan.protocol.frames import Hello, Message, ProtocolError, Want
 from sync.lan.transport.channel import PeerChannel
 from sync.lan.transport.trust import RefusalCause
 from sync.runtime.change_counter import ChangeCounter
@@ -66,6 +66,7 @@ class PeerConnection:
         self._room = asyncio.Event()
         self._room.set()
         self._turn = asyncio.Lock()  # one step of the conversation at a time
+        self._held: Want | None = None  # a request that came before the last answer had left
 
     async def run(self) -> None:
         """Exchange events. Raises ConnectionRefused, ProtocolError, TimeoutError, EOFError, OSError, StorageError."""
@@ -84,6 +85,9 @@ class PeerConnection:
             message = await self._channel.receive()
             if isinstance(message, frames.Bye):
                 raise ConnectionRefused(cause_of(message))
+            if isinstance(message, Want) and not self._outgoing.empty():
+                self._held = message  # an honest peer waits for the answer, so this one takes no other's place
+                continue
             try:
                 await self._queue(self._exchange.on_message(message))
             except DeviceForked as error:
@@ -119,6 +123,9 @@ class PeerConnection:
             await self._channel.send(message)
             if self._outgoing.qsize() <= MAX_WAITING_MESSAGES:
                 self._room.set()
+            if self._held is not None and self._outgoing.empty():
+                held, self._held = self._held, None
+                await self._queue(self._exchange.on_message(held))
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

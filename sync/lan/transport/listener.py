@@ -15,6 +15,7 @@ from sync.lan.transport.trust import RefusalCause
 MAX_CONNECTIONS: Final = 16  # open ones and handshakes together
 MAX_HANDSHAKES_PER_ADDRESS: Final = 4  # so that one machine cannot take all places
 BACKLOG: Final = 32
+REFUSED_PAUSE: Final = 0.02  # seconds, after a connection for which there was no place
 ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class PeerListener:
                 if self._open >= MAX_CONNECTIONS or self._handshakes[address] >= MAX_HANDSHAKES_PER_ADDRESS:
                     connection.close()
                     self._on_refusal(RefusalCause.FULL, address)
+                    await asyncio.sleep(REFUSED_PAUSE)
                     continue
                 self._open += 1
                 self._handshakes[address] += 1
@@ -88,6 +90,7 @@ class PeerListener:
             cause = refusal_of_handshake(error)
             if cause is not None:
                 self._on_refusal(cause, address)
+            await asyncio.sleep(self._deadlines.failed)
             return None
         finally:
             self._handshakes[address] -= 1

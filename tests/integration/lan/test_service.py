@@ -3,12 +3,15 @@
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sync.errors import LanOff, PeerRefused, PeerUnreachable
+from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
@@ -16,7 +19,7 @@ from sync.lan.transport.channel import Deadlines, connect_tls
 from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_HANDSHAKES_PER_ADDRESS
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
-from tests.support import device_key_in, draft, new_server
+from tests.support import background_task, device_key_in, draft, new_server
 
 GREETING = Hello(frames.PROTOCOL_VERSION, "device-b", "书房", "1")
 
@@ -275,6 +278,48 @@ async def test_a_peer_that_falls_silent_is_dropped_at_a_deadline(tmp_path: Path,
         await until(lambda: not a.service.peers(), a.service.changed)
 
 
+async def test_a_peer_that_sends_a_frame_byte_by_byte_is_dropped_at_the_frames_deadline(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=HASTY) as (a, b):
+        channel = await b.raw_channel(a)
+        await channel.send(GREETING)
+
+        async def dribble() -> None:
+            channel._writer.write((1_000_000).to_bytes(4, "big"))
+            while True:
+                channel._writer.write(b" ")
+                await asyncio.sleep(0.01)
+
+        with background_task(dribble()):
+            await drained(a, "too_slow")
+        await until(lambda: not a.service.peers(), a.service.changed)
+
+
+async def test_a_peer_that_requests_and_does_not_read_gets_one_answer_into_memory(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        count, replica = 400, a.device.replica_id
+        await a.device.log.append([draft("长" * 15_000)] * count)  # 18 MB, more than sockets hold
+        channel = await b.raw_channel(a)
+        channel._writer.transport.pause_reading()
+        await channel.send(GREETING)
+        await until(a.service.peers, a.service.changed)
+        exchange = a.service._active[b.public_key].exchange
+        await channel.send(frames.Have("rep_b", {}, {}))
+        for _ in range(100):
+            await channel.send(frames.Want(replica, {replica: [(1, count)]}))
+            await until(lambda: exchange.sent)
+        await channel.send(frames.Have("rep_c", {}, {}))
+        await until(lambda: _peer_epoch(exchange) == "rep_c")
+        assert exchange.sent == count
+        channel.abort()
+
+
+def _peer_epoch(exchange: PeerExchange) -> str | None:
+    """The epoch of the last `Have` that was handled; those before it were too."""
+    assert exchange._conversation is not None
+    peer = exchange._conversation._peer
+    return None if peer is None else peer.epoch
+
+
 async def test_a_peer_that_never_greets_is_dropped(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b", deadlines=HASTY) as (a, b):
         channel = await b.raw_channel(a)
@@ -291,6 +336,16 @@ async def test_one_address_cannot_take_all_places_and_a_device_still_gets_in(tmp
             connection.close()
         await eventually(lambda: _connects(b, a))
     assert MAX_HANDSHAKES_PER_ADDRESS < MAX_CONNECTIONS
+
+
+async def test_a_handshake_that_failed_keeps_its_place_for_a_while(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", deadlines=replace(HASTY, failed=600.0)) as (a,):
+        for _ in range(MAX_HANDSHAKES_PER_ADDRESS + 1):
+            with bare_connection(a) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                with suppress(ConnectionError):
+                    await asyncio.to_thread(connection.recv, 1_024)
+        assert a.causes() == ["too_many_connections", "tls_failed"]
 
 
 async def _connects(node: Node, other: Node) -> bool:

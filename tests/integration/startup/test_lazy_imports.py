@@ -31,6 +31,30 @@ asyncio.run(main())
 import shutil
 shutil.rmtree(folder)
 """
+# LAN__ENABLED=auto, and nothing of the local network is needed until there is a second device
+ALONE = """
+import asyncio, os, tempfile
+os.environ |= {"XIAOBAI_LAN__ENABLED": "auto"}
+from sync.log.model import EventDraft
+from sync.open_app import AppMode, open_app
+from sync.redaction import Redactor
+from sync.settings.settings import Settings
+async def main(folder):
+    async with open_app(Settings.from_sources(data_dir=folder + "/data"), AppMode.SIDECAR) as app:
+        looked, count = asyncio.Semaphore(0), app.lan._count_others
+        async def counting():
+            others = await count()
+            looked.release()
+            return others
+        app.lan._count_others = counting
+        await looked.acquire()
+        await app.log.append([EventDraft("note_taken", Redactor().clean_payload({"text": "words"}))])
+        await looked.acquire()
+        assert app.lan._state() == "alone"
+with tempfile.TemporaryDirectory() as folder:
+    os.environ |= {"XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
+    asyncio.run(main(folder))
+"""
 COMMANDS = """
 import os, sys, tempfile
 from bridge.cli.main import main
@@ -64,6 +88,7 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
             },
             id="a guest",
         ),
+        pytest.param(ALONE, {"zeroconf", "ifaddr", "cryptography", "sync.lan.service"}, id="a device without others"),
         pytest.param(
             COMMANDS,
             {

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,11 +11,21 @@ import pytest
 from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from sync.lan.discovery.beacon import SERVICE_TYPE, DiscoveryIds
-from sync.lan.discovery.browser import MAX_NAMES, Discovery
+from sync.lan.discovery import browser
+from sync.lan.discovery.beacon import MAX_CANDIDATES, DiscoveryIds, announcement
+from sync.lan.discovery.browser import MAX_NAMES, MAX_RESOLVING, Discovery
 from sync.runtime.change_counter import ChangeCounter
 from tests.integration.lan.nodes import Node, nodes, until, until_async
-from tests.support import FixedClock, background_task, new_server
+from tests.support import LoopClock, background_task, new_server
+
+SILENT = 8  # a port at which nobody answers
+SEEDS = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _type_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests on this machine hear what is announced on the loopback interface; a flood would end their discovery."""
+    monkeypatch.setattr(browser, "SERVICE_TYPE", f"_xm-{uuid4().hex[:8]}._tcp.local.")
 
 
 @pytest.fixture
@@ -25,13 +36,13 @@ async def stranger() -> AsyncIterator[AsyncZeroconf]:
     await announcing.async_close()
 
 
-def fake_peer(number: int) -> AsyncServiceInfo:
+def fake_peer(number: int, properties: dict[str, str] | None = None, *, port: int = 9) -> AsyncServiceInfo:
     return AsyncServiceInfo(
-        SERVICE_TYPE,
-        f"{number:016x}.{SERVICE_TYPE}",
+        browser.SERVICE_TYPE,
+        f"{number:016x}.{browser.SERVICE_TYPE}",
         addresses=[socket.inet_aton("127.0.0.1")],
-        port=9,
-        properties={"v": "1", "h": f"fake{number}"},
+        port=port,
+        properties=properties or {"v": "1", "h": f"fake{number}"},
         server=f"{number:016x}.local.",
     )
 
@@ -42,9 +53,11 @@ def discovery(account: str, dialed: list[tuple[str, int]], *, only_address: str 
 
     async def dial(host: str, port: int) -> bool:
         dialed.append((host, port))
+        if port == SILENT:
+            await asyncio.Event().wait()
         return True
 
-    clock = FixedClock(seed=hash(account) % 1_000)
+    clock = LoopClock(seed=next(SEEDS))
     return Discovery(read_ids, dial, ChangeCounter(), clock, only_address=only_address)
 
 
@@ -101,13 +114,38 @@ async def test_a_flood_of_a_thousand_fake_peers_is_bounded(stranger: AsyncZeroco
             stranger.async_register_service(fake_peer(number), cooperating_responders=True) for number in range(1_000)
         ]
         await asyncio.gather(*sends)
-        await until(lambda: len(state.names) > MAX_NAMES)
+        await until(lambda: seen.problems() == {"127.0.0.1": "too many announcements on this network"})
         assert calls == []
-        assert len(seen._resolving) <= 8
-        await seen._announce_at(state, 1)
-        assert seen.problems() == {"127.0.0.1": "too many announcements on this network"}
+        assert len(seen._resolving) <= MAX_RESOLVING
+        assert len(state.names) <= MAX_NAMES + 1
         assert state.zeroconf is None, "its cache is dropped"
         assert not running.done()
+
+
+async def test_fake_peers_with_the_accounts_mark_delay_no_device(stranger: AsyncZeroconf) -> None:
+    account, calls = str(uuid4()), list[tuple[str, int]]()
+    seen, real = discovery(account, calls), discovery(account, [])
+    with background_task(seen.run(1)):
+        await until(lambda: seen.problems() == {"127.0.0.1": None})
+        mark = announcement(account, seen._clock.now())
+        fakes = [fake_peer(number, mark, port=SILENT) for number in range(MAX_CANDIDATES - 1)]
+        await asyncio.gather(*(stranger.async_register_service(one, cooperating_responders=True) for one in fakes))
+        await until(lambda: calls.count(("127.0.0.1", SILENT)) == len(fakes))
+        with background_task(real.run(2)):
+            await until(lambda: ("127.0.0.1", 2) in calls)
+    assert len(calls) == MAX_CANDIDATES
+
+
+async def test_an_announcement_of_this_devices_own_port_is_not_tried(stranger: AsyncZeroconf) -> None:
+    account, calls = str(uuid4()), list[tuple[str, int]]()
+    seen = discovery(account, calls)
+    with background_task(seen.run(1)):
+        await until(lambda: seen.problems() == {"127.0.0.1": None})
+        mark = announcement(account, seen._clock.now())
+        for number, port in enumerate((1, 2)):
+            await stranger.async_register_service(fake_peer(number, mark, port=port), cooperating_responders=True)
+        await until(lambda: calls)
+    assert calls == [("127.0.0.1", 2)]
 
 
 async def test_an_address_without_multicast_is_shown_and_disturbs_nothing() -> None:

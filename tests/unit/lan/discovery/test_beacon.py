@@ -9,6 +9,7 @@ from sync.lan.discovery.beacon import (
     POLITE_SECONDS,
     RETRY_BACKOFF,
     AnnouncedDevices,
+    addresses_to_try,
     announcement,
     is_known,
     shows_code,
@@ -54,9 +55,9 @@ def test_the_device_with_the_smaller_name_calls_first() -> None:
     first, second = AnnouncedDevices("a"), AnnouncedDevices("b")
     first.add("b", ("192.0.2.2",), 1, 0.0)
     second.add("a", ("192.0.2.1",), 1, 0.0)
-    assert [candidate.name for candidate in first.due(0.0)] == ["b"]
-    assert second.due(0.0) == []
-    assert [candidate.name for candidate in second.due(POLITE_SECONDS)] == ["a"]
+    assert [candidate.name for candidate in first.take_due(0.0)] == ["b"]
+    assert second.take_due(0.0) == []
+    assert [candidate.name for candidate in second.take_due(POLITE_SECONDS)] == ["a"]
 
 
 def test_the_own_announcement_and_one_without_an_address_are_ignored() -> None:
@@ -87,9 +88,9 @@ def test_the_same_announcement_again_changes_nothing_and_a_new_address_is_tried_
     known.add("b", ("192.0.2.2",), 1, 0.0)
     known.note_result("b", 0.0, connected=True)
     known.add("b", ("192.0.2.2",), 1, 0.0)
-    assert known.due(0.0) == []
+    assert known.take_due(0.0) == []
     known.add("b", ("192.0.2.9",), 1, 0.0)
-    assert [candidate.addresses for candidate in known.due(0.0)] == [("192.0.2.9",)]
+    assert [candidate.addresses for candidate in known.take_due(0.0)] == [("192.0.2.9",)]
 
 
 def test_a_device_that_left_is_forgotten_and_the_list_is_bounded() -> None:
@@ -106,3 +107,41 @@ def test_a_guest_that_shows_a_code_announces_that_and_nothing_else() -> None:
     assert shows_code({b"v": b"1", b"p": b"1"})
     assert not shows_code(record("user-1"))
     assert not is_known({b"v": b"1", b"p": b"1"}, ["", "user-1"], NOW)
+
+
+def test_of_too_many_those_that_failed_most_are_forgotten_first() -> None:
+    known = AnnouncedDevices("a")
+    for number in range(MAX_CANDIDATES):
+        known.add(f"b{number}", ("192.0.2.2",), 1, 0.0)
+    known.note_result("b7", 0.0, connected=False)
+    known.add("c", ("192.0.2.3",), 1, 0.0)
+    assert {"b0", "c"} <= {candidate.name for candidate in known.take_due(100.0)}
+    assert len(known) == MAX_CANDIDATES
+    assert "b7" not in known._candidates
+
+
+def test_a_device_is_not_tried_twice_at_once() -> None:
+    known = AnnouncedDevices("a")
+    known.add("b", ("192.0.2.2",), 1, 0.0)
+    assert [candidate.name for candidate in known.take_due(0.0)] == ["b"]
+    known.try_all_again(0.0)
+    assert known.take_due(100.0) == []
+    assert known.seconds_to_next(0.0) is None
+    known.note_result("b", 0.0, connected=False)
+    assert [candidate.name for candidate in known.take_due(100.0)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("announced", "heard_at", "tried"),
+    [
+        (["192.168.1.7", "10.0.0.7"], "192.168.1.2", ["192.168.1.7", "10.0.0.7"]),
+        (["8.8.8.8", "127.0.0.1", "224.0.0.251", "0.0.0.0"], "192.168.1.2", []),
+        (["130.83.1.7", "192.168.1.7"], "130.83.1.2", ["130.83.1.7"]),
+        (["127.0.0.1", "192.168.1.7"], "127.0.0.1", ["127.0.0.1"]),
+        ([f"10.0.0.{number}" for number in range(100)], "10.0.0.200", [f"10.0.0.{number}" for number in range(4)]),
+    ],
+)
+def test_an_announcement_sends_this_device_to_no_other_network(
+    announced: list[str], heard_at: str, tried: list[str]
+) -> None:
+    assert list(addresses_to_try(announced, heard_at)) == tried
