@@ -1,83 +1,30 @@
-"""Two real sidecars in two network namespaces: no cloud can be reached, and the network between them changes."""
+"""Two real sidecars at two stations of a network that loses frames, isolates, routes and changes; no cloud answers."""
 
-import os
-import shutil
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
+from tests.acceptance.accounts.access_point import ADDRESSES, Network, NoNamespaces
 from tests.acceptance.environment import cloud_settings, unique_text, wait_until_synced
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import CallFailed, Home, Sidecar
 
-ADDRESSES = {"a": "192.0.2.1/24", "b": "192.0.2.2/24"}
-
-
-def may_make_namespaces() -> bool:
-    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("ip") is None:
-        return False
-    name = f"xm-{uuid4().hex[:8]}"
-    if subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False).returncode:
-        return False
-    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-    return True
+LOSS = 0.15  # of all frames, in both directions
 
 
-pytestmark = [
-    pytest.mark.proof,
-    pytest.mark.skipif(not may_make_namespaces(), reason="this machine lets no test make network namespaces"),
-]
-
-
-@dataclass
-class NetworkNamespaces:
-    """Two namespaces that a pair of virtual interfaces joins."""
-
-    tag: str
-
-    def name(self, side: str) -> str:
-        return f"xm-{self.tag}-{side}"
-
-    def interface(self, side: str) -> str:
-        return f"xm{self.tag}{side}"
-
-    def run(self, side: str, *command: str) -> None:
-        subprocess.run(["ip", "-n", self.name(side), *command], check=True, capture_output=True)
-
-    def set_address(self, side: str, address: str) -> None:
-        self.run(side, "addr", "flush", "dev", self.interface(side))
-        self.run(side, "addr", "add", address, "dev", self.interface(side))
-
-    def set_link(self, side: str, state: str) -> None:
-        self.run(side, "link", "set", self.interface(side), state)
-
-    @contextmanager
-    def sidecar(self, side: str, home: Home) -> Iterator[Sidecar]:
-        command = ["ip", "netns", "exec", self.name(side), sys.executable, "-m", "bridge.cli.main", "serve"]
-        with Sidecar(home, command=command) as sidecar:
-            yield sidecar
+def make_network(*, routed: bool = False) -> Network:
+    try:
+        return Network(routed=routed)
+    except NoNamespaces as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
-def namespaces() -> Iterator[NetworkNamespaces]:
-    made = NetworkNamespaces(uuid4().hex[:6])
-    with ExitStack() as stack:
-        for side in ADDRESSES:
-            subprocess.run(["ip", "netns", "add", made.name(side)], check=True)
-            stack.callback(subprocess.run, ["ip", "netns", "del", made.name(side)], check=True)
-        ends = [made.interface("a"), "netns", made.name("a"), "type", "veth"]
-        peer = ["peer", "name", made.interface("b"), "netns", made.name("b")]
-        subprocess.run(["ip", "link", "add", *ends, *peer], check=True)
-        for side, address in ADDRESSES.items():
-            made.set_address(side, address)
-            made.set_link(side, "up")
-            made.run(side, "link", "set", "lo", "up")
+def network() -> Iterator[Network]:
+    with make_network() as made:
         yield made
 
 
@@ -98,28 +45,122 @@ def homes(tmp_path: Path, local_cloud: Cloud, user: User) -> dict[str, Home]:
     return made
 
 
-def connected(sidecar: Sidecar, device: str) -> None:
-    sidecar.call_until("sync/status", lambda status: status["lan"]["peers"] == [device])
+@contextmanager
+def two_sidecars(network: Network, homes: dict[str, Home]) -> Iterator[tuple[Sidecar, Sidecar]]:
+    with network.sidecar("a", homes["a"]) as a, network.sidecar("b", homes["b"]) as b:
+        yield a, b
+
+
+def connected(sidecar: Sidecar, *devices: str) -> None:
+    sidecar.call_until("sync/status", lambda status: status["lan"]["peers"] == [*devices])
 
 
 def shows(sidecar: Sidecar, word: str) -> None:
     sidecar.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
 
 
-def test_devices_find_each_other_on_a_network_without_a_cloud_and_again_after_it_changed(
-    homes: dict[str, Home], namespaces: NetworkNamespaces
-) -> None:
-    with namespaces.sidecar("a", homes["a"]) as a, namespaces.sidecar("b", homes["b"]) as b:
+def travels_both_ways(a: Sidecar, b: Sidecar) -> None:
+    word_a, word_b = unique_text("甲说"), unique_text("乙说")
+    a.update(word_a)
+    b.update(word_b)
+    shows(b, word_a)
+    shows(a, word_b)
+
+
+def announced(sidecar: Sidecar) -> int:
+    """The port, once the device announces itself at its address."""
+    status = sidecar.call_until("lan/status", lambda status: [one["problem"] for one in status["interfaces"]] == [None])
+    return int(status["port"])
+
+
+def connects(sidecar: Sidecar, host: str, port: int) -> str:
+    """The device that answers there, or the kind of the error."""
+    try:
+        return str(sidecar.call("lan/connect", host=host, port=port)["deviceId"])
+    except CallFailed as error:
+        return error.kind
+
+
+def doctor(sidecar: Sidecar) -> dict[str, str]:
+    checks = sidecar.call("doctor")["checks"]
+    return next(check for check in checks if check["name"] == "local network")
+
+
+def test_devices_find_each_other_on_a_network_that_loses_frames(homes: dict[str, Home], network: Network) -> None:
+    network.set_loss(LOSS)
+    with two_sidecars(network, homes) as (a, b):
         connected(a, "device-b")
         connected(b, "device-a")
         assert a.call("sync/status")["cloud"]["state"] != "synced"
-        first, second, third = unique_text("甲说"), unique_text("乙说"), unique_text("断过")
-        a.update(first)
-        shows(b, first)
-        namespaces.set_address("b", "192.0.2.99/24")
-        b.update(second)
-        shows(a, second)
-        namespaces.set_link("b", "down")
-        a.update(third)
-        namespaces.set_link("b", "up")
-        shows(b, third)
+        travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_a_changed_address_and_a_link_that_was_down_are_recovered_from(
+    homes: dict[str, Home], network: Network
+) -> None:
+    with two_sidecars(network, homes) as (a, b):
+        connected(a, "device-b")
+        moved, cut = unique_text("搬过"), unique_text("断过")
+        network.set_address("b", "192.0.2.99/24")
+        b.update(moved)
+        shows(a, moved)
+        network.set_link("b", "down")
+        a.update(cut)
+        network.set_link("b", "up")
+        shows(b, cut)
+
+
+@pytest.mark.proof
+def test_a_network_without_multicast_is_crossed_by_an_address_and_doctor_says_so(
+    homes: dict[str, Home], network: Network
+) -> None:
+    network.set_multicast(carried=False)
+    with two_sidecars(network, homes) as (a, b):
+        announced(a)
+        port = announced(b)
+        assert a.call("lan/status")["found"] == 0
+        assert "no other device was found" in doctor(a)["found"]
+        assert "lan connect" in doctor(a)["hint"]
+        assert connects(a, "192.0.2.2", port) == "device-b"
+        travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_a_network_that_isolates_its_stations_is_named_and_recovered_from(
+    homes: dict[str, Home], network: Network
+) -> None:
+    network.set_isolation(isolated=True)
+    with two_sidecars(network, homes) as (a, b):
+        announced(a)
+        port = announced(b)
+        assert connects(a, "192.0.2.2", port) == "peer_unreachable"
+        assert a.call("lan/status")["found"] == 0
+        assert "keep devices apart" in doctor(a)["hint"]
+        network.set_isolation(isolated=False)
+        assert connects(a, "192.0.2.2", port) == "device-b"
+        travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_two_subnets_are_crossed_by_an_address(homes: dict[str, Home]) -> None:
+    with make_network(routed=True) as network, two_sidecars(network, homes) as (a, b):
+        announced(a)
+        port = announced(b)
+        assert a.call("lan/status")["found"] == b.call("lan/status")["found"] == 0
+        assert connects(a, "198.51.100.1", port) == "device-b"
+        travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_a_device_that_slept_is_left_and_gets_level_when_it_wakes(homes: dict[str, Home], network: Network) -> None:
+    with two_sidecars(network, homes) as (a, b):
+        connected(a, "device-b")
+        connected(b, "device-a")
+        a.process.send_signal(signal.SIGSTOP)
+        connected(b)
+        word = unique_text("睡着时")
+        b.update(word)
+        a.process.send_signal(signal.SIGCONT)
+        shows(a, word)
+        travels_both_ways(a, b)
