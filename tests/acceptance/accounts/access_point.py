@@ -171,19 +171,19 @@ def _carry(sides: Sequence[socket.socket]) -> None:
     rules: dict[str, Any] = {"loss": 0.0, "multicast": True, "isolated": False}
     chance = random.Random(1)
     while True:
-        for ready in select.select([sys.stdin, *sides], [], [])[0]:
-            if ready is sys.stdin:
-                line = os.read(sys.stdin.fileno(), FRAME_BYTES)  # a tester waits for the answer to each
-                if not line:
-                    return
-                rules |= json.loads(line)
-                print("{}", flush=True)
-                continue
-            frame, (_, _, kind, *_) = ready.recvfrom(FRAME_BYTES)
+        ready = select.select([sys.stdin, *sides], [], [])[0]
+        if sys.stdin in ready:
+            line = os.read(sys.stdin.fileno(), FRAME_BYTES)  # a test waits for the answer to each
+            if not line:
+                return
+            rules |= json.loads(line)
+            print("{}", flush=True)
+        for side in (side for side in sides if side in ready):
+            frame, (_, _, kind, *_) = side.recvfrom(FRAME_BYTES)
             is_multicast = bool(frame[0] & 1) and frame[:6] != BROADCAST
             lost = rules["isolated"] or (is_multicast and not rules["multicast"]) or chance.random() < rules["loss"]
             if kind != socket.PACKET_OUTGOING and not lost:
-                sides[1 - sides.index(ready)].send(frame)
+                sides[1 - sides.index(side)].send(frame)
 
 
 if __name__ == "__main__":

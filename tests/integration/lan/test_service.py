@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -299,7 +300,7 @@ async def test_a_peer_that_requests_and_does_not_read_gets_one_answer_into_memor
         count, replica = 400, a.device.replica_id
         await a.device.log.append([draft("长" * 15_000)] * count)  # 18 MB, more than sockets hold
         channel = await b.raw_channel(a)
-        channel._writer.transport.pause_reading()
+        cast("asyncio.Transport", channel._writer.transport).pause_reading()
         await channel.send(GREETING)
         await until(a.service.peers, a.service.changed)
         exchange = a.service._active[b.public_key].exchange

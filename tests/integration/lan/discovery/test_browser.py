@@ -11,7 +11,6 @@ import pytest
 from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from sync.lan.discovery import browser
 from sync.lan.discovery.beacon import MAX_CANDIDATES, DiscoveryIds, announcement
 from sync.lan.discovery.browser import MAX_NAMES, MAX_RESOLVING, Discovery
 from sync.runtime.change_counter import ChangeCounter
@@ -22,12 +21,6 @@ SILENT = 8  # a port at which nobody answers
 SEEDS = count(1)
 
 
-@pytest.fixture(autouse=True)
-def _type_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tests on this machine hear what is announced on the loopback interface; a flood would end their discovery."""
-    monkeypatch.setattr(browser, "SERVICE_TYPE", f"_xm-{uuid4().hex[:8]}._tcp.local.")
-
-
 @pytest.fixture
 async def stranger() -> AsyncIterator[AsyncZeroconf]:
     announcing = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
@@ -36,10 +29,13 @@ async def stranger() -> AsyncIterator[AsyncZeroconf]:
     await announcing.async_close()
 
 
-def fake_peer(number: int, properties: dict[str, str] | None = None, *, port: int = 9) -> AsyncServiceInfo:
+def fake_peer(
+    seen: Discovery, number: int, properties: dict[str, str] | None = None, *, port: int = 9
+) -> AsyncServiceInfo:
+    service_type = seen._name.partition(".")[2]
     return AsyncServiceInfo(
-        browser.SERVICE_TYPE,
-        f"{number:016x}.{browser.SERVICE_TYPE}",
+        service_type,
+        f"{number:016x}.{service_type}",
         addresses=[socket.inet_aton("127.0.0.1")],
         port=port,
         properties=properties or {"v": "1", "h": f"fake{number}"},
@@ -110,9 +106,8 @@ async def test_a_flood_of_a_thousand_fake_peers_is_bounded(stranger: AsyncZeroco
     with background_task(seen.run(1)) as running:
         await until(lambda: seen.problems() == {"127.0.0.1": None})
         (state,) = seen._interfaces.values()
-        sends = [
-            stranger.async_register_service(fake_peer(number), cooperating_responders=True) for number in range(1_000)
-        ]
+        fakes = [fake_peer(seen, number) for number in range(1_000)]
+        sends = [stranger.async_register_service(one, cooperating_responders=True) for one in fakes]
         await asyncio.gather(*sends)
         await until(lambda: seen.problems() == {"127.0.0.1": "too many announcements on this network"})
         assert calls == []
@@ -128,7 +123,7 @@ async def test_fake_peers_with_the_accounts_mark_delay_no_device(stranger: Async
     with background_task(seen.run(1)):
         await until(lambda: seen.problems() == {"127.0.0.1": None})
         mark = announcement(account, seen._clock.now())
-        fakes = [fake_peer(number, mark, port=SILENT) for number in range(MAX_CANDIDATES - 1)]
+        fakes = [fake_peer(seen, number, mark, port=SILENT) for number in range(MAX_CANDIDATES - 1)]
         await asyncio.gather(*(stranger.async_register_service(one, cooperating_responders=True) for one in fakes))
         await until(lambda: calls.count(("127.0.0.1", SILENT)) == len(fakes))
         with background_task(real.run(2)):
@@ -143,7 +138,7 @@ async def test_an_announcement_of_this_devices_own_port_is_not_tried(stranger: A
         await until(lambda: seen.problems() == {"127.0.0.1": None})
         mark = announcement(account, seen._clock.now())
         for number, port in enumerate((1, 2)):
-            await stranger.async_register_service(fake_peer(number, mark, port=port), cooperating_responders=True)
+            await stranger.async_register_service(fake_peer(seen, number, mark, port=port), cooperating_responders=True)
         await until(lambda: calls)
     assert calls == [("127.0.0.1", 2)]
 
