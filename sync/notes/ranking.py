@@ -60,13 +60,16 @@ def rank(text: str, files: Iterable[NoteFile], meaning: Mapping[str, float] | No
 
 
 def covering(decision_point: str, options: Sequence[str], ranked: Sequence[RankedNote]) -> RankedNote | None:
-    """The note that covers a decision point: most of its words, and one of its options if there are any."""
+    """The note that covers a decision point: most of its words, and one of its options if there are any.
+
+    If the note's decision is one of the options, as many words as make it relevant are enough.
+    """
     for one in ranked:
-        note = one.file.note
-        said = "\n".join((*note.when_to_load, note.title, note.one_liner, note.decision_field("Decision")))
-        if _cover(query_terms(decision_point), said) >= COVERED and (
-            not options or any(_cover(query_terms(option), said) >= COVERED for option in options)
-        ):
+        note, decision = one.file.note, one.file.note.decision_field("Decision")
+        said = "\n".join((*note.when_to_load, note.title, note.one_liner, decision))
+        is_option = not options or any(_cover(query_terms(option), said) >= COVERED for option in options)
+        is_decided = any(_cover(query_terms(option), decision) >= COVERED for option in options)
+        if is_option and _cover(query_terms(decision_point), said) >= (MIN_COVER if is_decided else COVERED):
             return one
     return None
 
