@@ -7,8 +7,9 @@ begins: a client whose own offset differs reads what lies between with `events/r
 """
 
 import asyncio
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from bridge.api.method_table import Notify
 from sync.app import App

@@ -8,9 +8,10 @@ Decisions
 """
 
 import asyncio
-from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakSet
+
+from msgspec.structs import replace
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Method

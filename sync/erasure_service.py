@@ -5,8 +5,9 @@ Why it is done this way: docs/decisions/007-erasure.md.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
 
 from sync.cloud.auth.account import Account
 from sync.document.erasure import erasure
@@ -32,16 +33,14 @@ FILES_TIMEOUT: Final = 3.0  # seconds that an answer waits for the event files t
 RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quarantine
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedErasure:
+class RequestedErasure(msgspec.Struct, frozen=True):
     """The events that a request names, and the files of notes that stay, each with its reason."""
 
     named: list[str]
     kept_files: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureService:
+class ErasureService(msgspec.Struct, frozen=True):
     """The erasures of one profile.
 
     `reconcile_document`: brings document and log together, and logs a StorageError. `log_storage_errors` runs a step,

@@ -5,10 +5,11 @@ import hashlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from sync.accounts.profiles import Profile
 from sync.clock import Clock
@@ -158,8 +159,7 @@ def daily_jobs(daily_service: "Callable[[], DailyService]") -> list[Coroutine[No
     return [supervise("daily sessions", sessions), supervise("daily pages", pages)]
 
 
-@dataclass(frozen=True, slots=True)
-class NotesAccess:
+class NotesAccess(msgspec.Struct, frozen=True):
     """The notes of a profile's projects: what writes them, what reads them, and what erases them."""
 
     service: "NotesService"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
 
 from sync.errors import InvalidInput
 
@@ -46,8 +47,7 @@ class AppProvider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAppProvider:
+class OpenAppProvider(msgspec.Struct, frozen=True):
     """The provider of a command: the application is open already."""
 
     app: App

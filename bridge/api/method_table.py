@@ -16,7 +16,6 @@ import importlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -68,8 +67,7 @@ def no_parent_watch(pid: int, /) -> None:
     """The parent watch of an interface that ends with its command."""
 
 
-@dataclass(slots=True)
-class Context(Generic[App]):
+class Context(msgspec.Struct, Generic[App]):
     """What a method knows about its call: the application, how to notify the caller, the time that is left."""
 
     app: App
@@ -77,7 +75,7 @@ class Context(Generic[App]):
     deadline: float | None = None  # seconds of the running loop's clock; None without a limit
     watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` gives the pid whose end also ends this process
     request_client: RequestClient = no_client
-    cancelled: bool = field(default=False)  # readable from any thread
+    cancelled: bool = msgspec.field(default=False)  # readable from any thread
 
     def report_progress(self, token: str | int, value: object) -> None:
         """`$/progress` for a token that the caller chose."""
@@ -96,8 +94,7 @@ class Context(Generic[App]):
         return max(0.0, self.deadline - asyncio.get_running_loop().time())
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Generic[App, P]):
+class Method(msgspec.Struct, Generic[App, P], frozen=True):
     """One row of the table; what `call` says it returns is the published type of the result. `timeout` in seconds."""
 
     name: str
@@ -135,8 +132,7 @@ def method_of(name: str, function: Callable[..., Awaitable[object]], timeout: fl
     return Method(name, names.get("params", NoParams), call, summary, timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class LazyMethod:
+class LazyMethod(msgspec.Struct, frozen=True):
     """A row that names its function ("package.module:function"), which a starting program need not import."""
 
     name: str

@@ -5,8 +5,9 @@ What is unusual (help, a wrong option, a value that begins with a dash) is left 
 
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
@@ -16,8 +17,7 @@ from bridge.cli.sidecar_runner import Request, open_sidecar, run_here, run_in_si
 from sync.errors import XiaobaiError
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """An option: the argument of the request that it sets, and how its value is read; `convert` None means a flag."""
 
     name: str
@@ -25,14 +25,13 @@ class Option:
     repeatable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FastCommand:
+class FastCommand(msgspec.Struct, frozen=True):
     """How arguments become a request. `required`: how many of the positional arguments must be given."""
 
     build: Callable[..., Request]
     arguments: int = 0
     required: int = 0
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, Option] = msgspec.field(default_factory=dict)
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -100,8 +99,7 @@ _GLOBAL_OPTIONS: Final = {
 _COMMAND_OPTIONS: Final = {"--json": _GLOBAL_OPTIONS["--json"]}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCommand:
+class ParsedCommand(msgspec.Struct, frozen=True):
     """A command line that needs no typer."""
 
     cli: CliContext

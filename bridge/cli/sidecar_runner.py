@@ -8,11 +8,11 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from socket import socket
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from bridge.api.errors import EXIT_FAILURE, EXIT_USAGE, RpcError
 from bridge.cli.arguments import check_params
@@ -30,8 +30,7 @@ NOT_CARRIED_OUT: Final = frozenset({"unknown_method", "shutting_down", "parse_er
 USAGE_KINDS: Final = frozenset({InvalidInput.kind, TooLarge.kind})
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One method of the table with its parameters, and how its result is printed for people."""
 
     method: str

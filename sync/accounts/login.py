@@ -7,8 +7,10 @@ across processes: two at once could create two profiles for one user.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.accounts import switching
 from sync.accounts.profiles import Profile, change_installation, new_profile_id, with_active_profile
@@ -30,8 +32,7 @@ UNREAD_FILE_HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileSecrets:
+class ProfileSecrets(msgspec.Struct, frozen=True):
     """The stores of a profile's session and of the private half of its device key."""
 
     session_store: Callable[[Profile], SessionStorage]

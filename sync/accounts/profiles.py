@@ -14,12 +14,13 @@ import shutil
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from filelock import FileLock
+from msgspec.structs import asdict, replace
 
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.encryption.driver import driver_errors
@@ -48,8 +49,7 @@ OWNER_READ_TIMEOUT: Final = 5.0  # seconds to wait for a lock on another profile
 UNREADABLE_CODES: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True):
     """The content of `installation.json`. `document_of`: the profile whose document the memory file holds, if another.
 
     `removing`: a profile to remove as soon as no process uses it. `former`: the replica id of a removed profile; the
@@ -70,8 +70,7 @@ class Installation:
         return (self.device_id, self.earlier_ids) if setting is None else (setting, ())
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """One account's folder."""
 
     folder: Path

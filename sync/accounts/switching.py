@@ -8,9 +8,11 @@ When a guest logs in as a user who has a profile, the guest's events, archives a
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.accounts.profiles import (
     Installation,
@@ -106,8 +108,7 @@ def parked_warnings(profile: Profile) -> tuple[str, ...]:
     return (f"documents_parked: {len(parked)} in {profile.parked_folder}",) if parked else ()
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveProfile:
+class ActiveProfile(msgspec.Struct, frozen=True):
     """The active profile's memory, and how another profile's memory file is opened."""
 
     data_dir: Path

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +23,7 @@ from sync.system.files import sync_folder, translate_os_errors
 EVENTS_PER_PART: Final = 1_000  # events
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenArchive:
+class WrittenArchive(msgspec.Struct, frozen=True):
     """`sha256`: the hash of all parts, from the manifest."""
 
     bytes: int

@@ -1,10 +1,10 @@
 """Parse the event lines of an archive into items to import, checked and redacted like any foreign event. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.archive.container import ArchiveInfo
 from sync.archive.item_import import SOURCE_DEVICE_FIELD, ImportItem
@@ -19,8 +19,7 @@ from sync.log.retractions import redacted_payload
 KNOWN_ORIGINS: Final = frozenset(Origin)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveLineParser:
+class ArchiveLineParser(msgspec.Struct, frozen=True):
     """Parses lines of one archive for one device. The exporter's own events become events of this device."""
 
     device_id: str

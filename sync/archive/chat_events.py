@@ -7,9 +7,10 @@ of its own. Recall finds these exchanges; the document leaves them out, because 
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from sync.archive.chat_exports import ChatTurn, ImportedChat
 from sync.clock import Clock, local_day_and_offset, timestamp

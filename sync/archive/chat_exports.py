@@ -7,9 +7,10 @@ Of a ChatGPT tree the last shown branch counts. Values of an unexpected shape ar
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
+
+import msgspec
 
 Program = Literal["claude", "chatgpt"]
 
@@ -19,16 +20,14 @@ MESSAGE_SEPARATOR: Final = "\n\n"  # between messages of one side
 ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(msgspec.Struct, frozen=True):
     message_id: str
     role: str  # user, assistant
     text: str
     sent_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChatTurn:
+class ChatTurn(msgspec.Struct, frozen=True):
     """A question and its answer: at least one message. Either side may be empty."""
 
     messages: tuple[ChatMessage, ...]
@@ -61,8 +60,7 @@ class ChatTurn:
             yield asked, answered
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedChat:
+class ImportedChat(msgspec.Struct, frozen=True):
     """One conversation, oldest turn first."""
 
     program: Program

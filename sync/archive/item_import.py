@@ -5,9 +5,10 @@ is continued by starting it again. See docs/decisions/014-archive-import.md.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from sync.archive.model import ArchiveImportResult
 from sync.clock import Clock

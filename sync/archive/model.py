@@ -1,7 +1,6 @@
 """Results of exports and imports. Pure values."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -22,8 +21,7 @@ class ExportedJson(msgspec.Struct, frozen=True, rename="camel"):
     sealed: bool
 
 
-@dataclass(slots=True)
-class ArchiveImportResult:
+class ArchiveImportResult(msgspec.Struct):
     """What an import did. `found` counts the events of the source; a dry run counts what would be `recorded`.
 
     `shortened` counts recorded messages of which only the beginning is stored, because of the settings.
@@ -37,7 +35,7 @@ class ArchiveImportResult:
     refused: int = 0
     shortened: int = 0
     dry_run: bool = False
-    refusals: list[tuple[str, str]] = field(default_factory=list)  # event or item, reason
+    refusals: list[tuple[str, str]] = msgspec.field(default_factory=list)  # event or item, reason
 
     def refuse(self, which: str, problem: str) -> None:
         self.refused += 1

@@ -7,7 +7,6 @@ InvalidInput (the server rejects the number or address), LoginRequired (the sess
 
 import json
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -25,8 +24,7 @@ class AccountJson(msgspec.Struct, frozen=True, rename="camel"):
     label: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuthSession:
+class AuthSession(msgspec.Struct, frozen=True):
     """A login. `expires_at` is in Unix seconds. Without a refresh token, the app refreshes the session."""
 
     user_id: str

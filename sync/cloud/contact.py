@@ -7,8 +7,9 @@ stranger. Logs and errors never contain a contact, and `status` shows a phone nu
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from sync.errors import InvalidInput
 
@@ -22,8 +23,7 @@ MAX_EMAIL_LENGTH: Final = 254  # characters, RFC 5321 §4.5.3.1.3 less its two b
 LOGIN_CODE: Final = re.compile(r"[0-9]{6,10}")  # Supabase lets a project choose a length between 6 and 10
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
+class Contact(msgspec.Struct, frozen=True):
     """A valid phone number in E.164 or e-mail address. Made by `parse_contact`."""
 
     kind: Literal["phone", "email"]

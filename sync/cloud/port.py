@@ -5,8 +5,9 @@ Errors: CloudUnavailable (outcome unknown: send again), RateLimited, LoginRequir
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.log.model import Event
@@ -19,8 +20,7 @@ STALE_DOCUMENT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True):
     """A device's registration."""
 
     replica_id: str
@@ -36,8 +36,7 @@ class DeviceFacts:
         return f"DeviceFacts(replica_id={self.replica_id!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
+class DeviceRow(msgspec.Struct, frozen=True):
     """A device of the account as the server lists it. Times are RFC 3339; a revoked device stays revoked."""
 
     device_id: str
@@ -50,8 +49,7 @@ class DeviceRow:
     revoked_at: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EndedSessions:
+class EndedSessions(msgspec.Struct, frozen=True):
     """What revoking a device did to its sessions.
 
     The server knew of `known` sessions and has deleted `ended` of them. `refused`: the project does not let the
@@ -63,8 +61,7 @@ class EndedSessions:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRow:
+class SnapshotRow(msgspec.Struct, frozen=True):
     """The device's redacted document. `through_replica_seq` is the last own event that it contains.
 
     `base_sha256` is the text on the server that it may replace: a foreign one that was imported, or an own one with the
@@ -77,8 +74,7 @@ class SnapshotRow:
     base_sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
+class StoredDocument(msgspec.Struct, frozen=True):
     """The device's document on the server; `replica_id` is None if another program wrote it."""
 
     content: str
@@ -86,8 +82,7 @@ class StoredDocument:
     replica_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(msgspec.Struct, frozen=True):
     """Events to push, and the cursor: the last number pulled, its event id and the server's time of it."""
 
     device_id: str
@@ -101,8 +96,7 @@ class SyncRequest:
     snapshot: SnapshotRow | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SyncAnswer:
+class SyncAnswer(msgspec.Struct, frozen=True):
     """Acknowledged pairs of event id and number, and the events after the cursor, without a gap.
 
     `snapshot` is the outcome for the document: written, kept, STALE or FOREIGN; FOREIGN also without a document.
@@ -118,8 +112,7 @@ class SyncAnswer:
     snapshot: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RealtimeNotice:
+class RealtimeNotice(msgspec.Struct, frozen=True):
     """A message of a channel; any message is a sign of life.
 
     `poke`: the user's log has grown, to `head` if given. `ready`: from now on no poke is missed.

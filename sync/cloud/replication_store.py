@@ -1,9 +1,9 @@
 """The SQL of replication: what to push, and applying an answer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
 from sqlalchemy import bindparam, func, select
 
 from sync.clock import Clock

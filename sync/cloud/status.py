@@ -1,6 +1,5 @@
 """The state of the cloud, and what a round of `sync/now` did."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -19,8 +18,7 @@ class CloudState(StrEnum):
     REFUSED = "refused"  # the server refuses; a person has to act
 
 
-@dataclass(frozen=True, slots=True)
-class CloudStatus:
+class CloudStatus(msgspec.Struct, frozen=True):
     """The cloud part of `sync/status`. `last_error` contains no user text."""
 
     state: CloudState

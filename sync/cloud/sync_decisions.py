@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.cloud.port import SyncAnswer
 from sync.errors import CloudUnavailable
@@ -43,8 +43,7 @@ def count_by_code(refusals: Sequence[RefusedEvent]) -> dict[str, int]:
     return dict(counts.most_common(MAX_REPORTED_CODES))
 
 
-@dataclass(frozen=True, slots=True)
-class PageVerdict:
+class PageVerdict(msgspec.Struct, frozen=True):
     """Whether to clear the server's numbers (`reset`) or apply the answer, and the cursor after it."""
 
     reset: bool

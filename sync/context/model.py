@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+import msgspec
+
 from sync.context.budgets import TURN_CHARS, TURN_ITEMS
 from sync.recall.model import Hit, SearchRequest
 
@@ -42,8 +44,7 @@ class TurnRequest:
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """An item that may be given. `threshold`: the relevance that it needs."""
 
     hit: Hit

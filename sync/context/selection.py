@@ -5,8 +5,9 @@ user asks for (a day, an earlier session, how they want work done) needs none.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.context.model import Candidate, Outcome, Reason
 from sync.log.model import GLOBAL_PROJECT

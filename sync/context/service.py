@@ -4,8 +4,9 @@ import hmac
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.context import selection, store

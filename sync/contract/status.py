@@ -1,7 +1,8 @@
 """Answers about the state of the program, the account and synchronisation, and how they become JSON."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
+
+import msgspec
 
 from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
 
@@ -117,8 +118,7 @@ class ProgressJson(TypedDict):
     value: ProgressValueJson
 
 
-@dataclass(frozen=True, slots=True)
-class AppStatus:
+class AppStatus(msgspec.Struct, frozen=True):
     """What `sync/status` is made of."""
 
     account: AccountJson

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput, TooLarge
 
@@ -30,16 +30,14 @@ _TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)  # a sub
 _LANGUAGE: Final = re.compile(r"[^\w+#.-]")
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """A block of code or configuration; `language` may be empty."""
 
     language: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """What a record says. Create one with `normalised_content`, so that a page can represent it."""
 
     topic: str
@@ -56,8 +54,7 @@ class Content:
         return "\n".join((self.topic, *self.facts, *(block.text for block in self.code), " ".join(self.tags)))
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One session's record. `date` and `time` are local to its device; `quality` rates the summary."""
 
     record_id: str

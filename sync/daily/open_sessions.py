@@ -6,8 +6,10 @@ The offset `daily` precedes the oldest open session, so that a killed sidecar mi
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.daily.conversation import store
@@ -21,8 +23,7 @@ from sync.log.projections.registry import DAILY
 PAGE_SIZE: Final = 500
 
 
-@dataclass(slots=True)
-class OpenSession:
+class OpenSession(msgspec.Struct):
     """A session with events since it was last recorded. Times are Unix milliseconds."""
 
     first_position: int
@@ -30,12 +31,11 @@ class OpenSession:
     has_ended: bool = False
 
 
-@dataclass(slots=True)
-class OpenSessions:
+class OpenSessions(msgspec.Struct):
     """The open sessions as of a position in the log. Pure."""
 
     position: int = 0
-    by_id: dict[str, OpenSession] = field(default_factory=dict)
+    by_id: dict[str, OpenSession] = msgspec.field(default_factory=dict)
 
     def observe(self, events: Sequence[Event], device_id: str) -> None:
         for event in events:

@@ -8,9 +8,11 @@ the session; its payload names it. A sensitive conversation is erased with all i
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, new_event_id, to_unix_ms, uuid7
 from sync.daily.conversation import current_conversation, store
@@ -52,8 +54,7 @@ ERASE_BATCH: Final = 500  # ids in one event, whose size is limited
 CHANGES_PER_TRANSACTION: Final = 200  # other writers wait for a transaction
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRequest:
+class RecordRequest(msgspec.Struct, frozen=True):
     """What to record. Missing turns are read from the session's events.
 
     `summary`: the caller's own. `is_explicit`: the user asked for it. `moment`: now by default. `record_id` and
@@ -72,8 +73,7 @@ class RecordRequest:
     event_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeResult:
+class ChangeResult(msgspec.Struct, frozen=True):
     """The record as changed, or the reason for no change. `event_id`: for `undo`."""
 
     record: Record | None

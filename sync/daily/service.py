@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.daily.model import Record
@@ -29,8 +29,7 @@ from sync.daily.worker import DailyWorker
 from sync.log.log import EventLog
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(msgspec.Struct, frozen=True):
     """What to ask the user, and whether it is time to."""
 
     questions: tuple[ReviewQuestion, ...]
@@ -49,8 +48,7 @@ class DailyStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     notices: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class DailyService:
+class DailyService(msgspec.Struct, frozen=True):
     """One profile's daily records. One process at a time may write the pages."""
 
     records_cache: RecordsCache

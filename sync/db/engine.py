@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+import msgspec
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
@@ -62,8 +62,7 @@ MAX_GROUP_COMMIT: Final = 64  # works in one commit: enough for any burst, short
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _QueuedWork:
+class _QueuedWork(msgspec.Struct, frozen=True):
     work: Work[Any]
     outcome: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop

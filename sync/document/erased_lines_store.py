@@ -7,10 +7,10 @@ import hmac
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+import msgspec
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
@@ -43,8 +43,7 @@ RemovedLines = Mapping[tuple[str, str], int]
 """Entry id and text of each line that an erasure took away -> the newest version that had it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StrippedDocument:
+class StrippedDocument(msgspec.Struct, frozen=True):
     """A document without its erased lines, and which those were: hash and entry id of each."""
 
     document: MemoryDocument

@@ -3,9 +3,9 @@
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import RowMapping, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import Clock, timestamp

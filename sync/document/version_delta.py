@@ -7,7 +7,6 @@ versions of one base refer to the same base, so ten edits in ten places remain t
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -34,8 +33,7 @@ class _StoredDelta(msgspec.Struct, array_like=True):
     blocks: Parts
 
 
-@dataclass(frozen=True, slots=True)
-class VersionDelta:
+class VersionDelta(msgspec.Struct, frozen=True):
     """How to build a version from its base. `number` counts the differences from one base."""
 
     base_digest: str

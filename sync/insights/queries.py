@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.insights.state import ALL_PROJECTS, DAY_MS, InsightsState, Instinct, Occurrences
 from sync.lessons.corrections import instinct_id
@@ -17,8 +18,7 @@ RETIREMENT_CONFIDENCE: Final = 0.25
 MIN_SUPPORTING_SESSIONS: Final = 2  # for a promotion
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(msgspec.Struct, frozen=True):
     """A possible next step. `share`: of all transitions from here; `evidence`: its newest events."""
 
     step: str
@@ -27,8 +27,7 @@ class NextStep:
     evidence: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NextSteps:
+class NextSteps(msgspec.Struct, frozen=True):
     """`scope`: the project, or empty for all projects."""
 
     scope: str
@@ -39,15 +38,13 @@ class NextSteps:
     types: tuple[NextStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedPreference:
+class LearnedPreference(msgspec.Struct, frozen=True):
     text: str
     count: int
     evidence: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityProfile:
+class ActivityProfile(msgspec.Struct, frozen=True):
     """Names with their counts, most frequent first."""
 
     project_id: str | None
@@ -59,8 +56,7 @@ class ActivityProfile:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredInstinct:
+class ScoredInstinct(msgspec.Struct, frozen=True):
     """An instinct with its confidence at a moment."""
 
     instinct_id: str

@@ -1,9 +1,10 @@
 """The analysis report of seed 000: activity by day and hour, topics, repeated questions. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from sync.clock import to_unix_ms
 from sync.insights import queries
@@ -17,8 +18,7 @@ MIN_QUESTION_CHARS: Final = 4  # 继续 and ok are no questions
 MIN_TOPIC_EVENTS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedQuestion:
+class RepeatedQuestion(msgspec.Struct, frozen=True):
     """A question that was asked several times; `evidence`: the newest events with it."""
 
     text: str
@@ -26,8 +26,7 @@ class RepeatedQuestion:
     evidence: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """`days` and `hours` are local; `total` counts all events ever."""
 
     made_at: datetime

@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -51,8 +50,7 @@ class _IndexedLine(LineHeader):
     ts: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileTail:
+class FileTail(msgspec.Struct, frozen=True):
     """The end of a file. `last_line`: None if the file is empty; `is_readable`: false if its end is no valid line."""
 
     size: int = 0

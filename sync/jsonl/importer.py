@@ -11,7 +11,6 @@ import json
 import logging
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -36,21 +35,19 @@ IMPORTED_HASHES_FILE: Final = "taken-in.json"  # hashes of imported files of an 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedLine:
+class RefusedLine(msgspec.Struct, frozen=True):
     line: int
     problem: str
 
 
-@dataclass(slots=True)
-class FileImportResult:
+class FileImportResult(msgspec.Struct):
     """The result of importing one file."""
 
     path: Path
     recorded: int = 0
     known: int = 0
     refused: int = 0
-    refusals: list[RefusedLine] = field(default_factory=list)
+    refusals: list[RefusedLine] = msgspec.field(default_factory=list)
 
     def refuse(self, line: int, problem: str) -> None:
         self.refused += 1

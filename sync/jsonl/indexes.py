@@ -7,8 +7,9 @@ erasure.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from sync.log.event_types import TYPES_WITH_TAGS
 from sync.log.model import Event
@@ -16,13 +17,12 @@ from sync.log.model import Event
 FILES: Final = ("projects", "sessions_by_project", "tags")
 
 
-@dataclass(slots=True)
-class JsonlIndexes:
+class JsonlIndexes(msgspec.Struct):
     """Projects with their last path, projects with their sessions, tags with their events in log order."""
 
-    projects: dict[str, str | None] = field(default_factory=dict)
-    sessions: dict[str, set[str]] = field(default_factory=dict)
-    tags: dict[str, dict[str, None]] = field(default_factory=dict)  # a dict as an ordered set
+    projects: dict[str, str | None] = msgspec.field(default_factory=dict)
+    sessions: dict[str, set[str]] = msgspec.field(default_factory=dict)
+    tags: dict[str, dict[str, None]] = msgspec.field(default_factory=dict)  # a dict as an ordered set
 
     def add(self, events: Iterable[Event]) -> bool:
         """Add events in log order; return whether anything changed."""

@@ -8,7 +8,6 @@ lower-case ASCII; any other is hashed behind a `~`, so two ids never share a fil
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -32,8 +31,7 @@ _LINE_ENDS: Final = {"\u0085": b"\\u0085", "\u2028": b"\\u2028", "\u2029": b"\\u
 _ENDS: Final = tuple((end.encode(), escaped) for end, escaped in _LINE_ENDS.items())
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FileKey:
+class FileKey(msgspec.Struct, frozen=True, order=True):
     """The file of one project and month."""
 
     month: str
@@ -52,8 +50,7 @@ class FileKey:
         return -(2**63) if self.month == FIRST_MONTH else to_unix_ms(first), past
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(msgspec.Struct, frozen=True):
     """One line of an `.idx` file: the offset of a line in the `.jsonl`."""
 
     position: int

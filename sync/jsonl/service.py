@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from sync.errors import StorageError
 from sync.jsonl.importer import EventFileImporter
@@ -16,8 +17,7 @@ from sync.runtime.supervision import supervise
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilesService:
+class EventFilesService(msgspec.Struct, frozen=True):
     """One profile's event files. `legacy_folders` may hold files of an earlier installation."""
 
     projection: JsonlProjection

@@ -1,9 +1,9 @@
 """SQL of the JSONL export. It only reads."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import bindparam, func, select
 
 from sync.db.engine import Transaction
@@ -41,8 +41,7 @@ _OF_FILE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinePosition:
+class LinePosition(msgspec.Struct, frozen=True):
     """The file of an event, and its position."""
 
     key: FileKey

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import bindparam, text
 
 from sync.clock import Clock

@@ -4,8 +4,9 @@
 export, by retention and by replication; `read_by` names the readers that treat a type in their own way.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.log.event_types import (
     DAILY_UNDONE,
@@ -60,8 +61,7 @@ from sync.log.event_types import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventType:
+class EventType(msgspec.Struct, frozen=True):
     """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
 
     `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.

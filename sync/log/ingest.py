@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date
 from hashlib import sha256
 from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import UTC_CLOCK, Clock, local_day_and_offset
 from sync.errors import InvalidInput, TooLarge
@@ -89,8 +89,7 @@ class _EventFilter(msgspec.Struct, forbid_unknown_fields=True):
     limit: int = MAX_PAGE_EVENTS
 
 
-@dataclass(frozen=True, slots=True)
-class DraftBuilder:
+class DraftBuilder(msgspec.Struct, frozen=True):
     """Builds drafts from foreign JSON. `store_messages`: store the whole (redacted) text of `message` events.
 
     Otherwise an import stores the beginning of a message, and `for_other_programs` its role and length.

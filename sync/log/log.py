@@ -5,8 +5,10 @@ backup was restored. They start again at 0 and recognise events by their ids. Po
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.db.engine import Database, Transaction
@@ -25,8 +27,7 @@ StoreWithEvents = Callable[[Transaction, Sequence[AppendResult]], None]
 RESERVED_PREFIXES: Final = frozenset(name.partition(".")[0] for name in (*PROJECTIONS, REDACTION_RULES, MODEL_DAY))
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxCounts:
+class OutboxCounts(msgspec.Struct, frozen=True):
     """Counts of the deliveries to one destination."""
 
     pending: int

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
+
+import msgspec
 
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_EXPIRED
@@ -70,8 +71,7 @@ def is_excluded_from_import(event_type: object) -> bool:
     return event_type == PAYLOAD_EXPIRED or str(event_type).startswith("device_")
 
 
-@dataclass(frozen=True, slots=True)
-class EventDraft:
+class EventDraft(msgspec.Struct, frozen=True):
     """An event before it has a place in the log. A missing `event_id` or `ts` is minted.
 
     `local_date` and `utc_offset` are those of the author's place; without them, those of now.
@@ -90,8 +90,7 @@ class EventDraft:
     utc_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A recorded fact. `ts` is as its author wrote it, `hlc` orders it, `server_seq` is the server's number."""
 
     event_id: str
@@ -110,7 +109,7 @@ class Event:
     reach: EventScope
     local_date: str
     utc_offset: int
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
     position: int = 0
     server_seq: int | None = None
     server_ts: str | None = None
@@ -151,16 +150,14 @@ def named_event_ids(event: Event) -> tuple[str, ...]:
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResult:
+class AppendResult(msgspec.Struct, frozen=True):
     """The result of an append. `duplicate`: the id was known; the event is the one recorded before."""
 
     event: Event
     duplicate: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """Which events to read, oldest first. `after` is a position; times are Unix milliseconds."""
 
     project_id: str | None = None
@@ -172,16 +169,14 @@ class Query:
     limit: int = MAX_PAGE_EVENTS
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
+class EventPage(msgspec.Struct, frozen=True):
     """Events in log order, and the position to continue from."""
 
     events: tuple[Event, ...]
     next_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteCursor:
+class RemoteCursor(msgspec.Struct, frozen=True):
     """How far a remote log was read: its epoch, the number and id of the last event, and its last known head.
 
     `event_ts`: the remote's time of that event; another time means that it lost the event and received it again.
@@ -198,8 +193,7 @@ class RemoteCursor:
     event_ts: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedEvent:
+class RefusedEvent(msgspec.Struct, frozen=True):
     """An event that a destination refuses permanently, and why."""
 
     event_id: str

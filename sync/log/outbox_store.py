@@ -1,9 +1,9 @@
 """SQL of deliveries, quarantine and cursors: what must still be sent, and how far the remote log was read."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
+from msgspec.structs import asdict
 from sqlalchemy import bindparam, delete, insert, literal, select, update
 
 from sync.db.engine import Transaction

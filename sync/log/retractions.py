@@ -4,8 +4,10 @@ A projection that uses it shows the same before and after the erasure is applied
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_REDACTED
 from sync.log.model import Event, erased_by, named_event_ids
@@ -32,12 +34,11 @@ def redacted_payload(event: Event, redactor: Redactor) -> CleanPayload:
     )
 
 
-@dataclass(slots=True)
-class Retractions:
+class Retractions(msgspec.Struct):
     """The retractions of the events applied so far."""
 
-    erased_ids: set[str] = field(default_factory=set)
-    _corrections: dict[str, tuple[str, Mapping[str, Any]]] = field(
+    erased_ids: set[str] = msgspec.field(default_factory=set)
+    _corrections: dict[str, tuple[str, Mapping[str, Any]]] = msgspec.field(
         default_factory=dict
     )  # with the id of the correction
 

@@ -1,11 +1,11 @@
 """SQL of the log. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, RowMapping, Select, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import (

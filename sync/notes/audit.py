@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+import msgspec
 
 from sync.log.event_types import (
     MEMORY_NOTE_CREATED,
@@ -28,8 +29,7 @@ EVENT_TITLE_CHARS: Final = 300  # of a note's title in an event
 EVENT_NAME_CHARS: Final = 64  # of a note's status in an event
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A question to the user. `payload` is what governance asked about; None for a deletion."""
 
     question_id: str
@@ -43,25 +43,24 @@ class Question:
     session: str = ""
 
 
-@dataclass(slots=True)
-class AuditState:
+class AuditState(msgspec.Struct):
     """What the log knows of a project's notes. `known`: the SHA-256 of each note as it was recorded last.
 
     `forgotten`: notes that were erased. A file of one that stayed or came back is recorded without its text.
     """
 
-    known: dict[str, str] = field(default_factory=dict)
-    forgotten: set[str] = field(default_factory=set)
-    questions: dict[str, Question] = field(default_factory=dict)
-    closed: set[str] = field(default_factory=set)
+    known: dict[str, str] = msgspec.field(default_factory=dict)
+    forgotten: set[str] = msgspec.field(default_factory=set)
+    questions: dict[str, Question] = msgspec.field(default_factory=dict)
+    closed: set[str] = msgspec.field(default_factory=set)
     proposed_merges: int = 0
     confirmed_merges: int = 0
     created: int = 0
     created_as_duplicate: int = 0
-    retrieved: set[str] = field(default_factory=set)
-    corrected: set[str] = field(default_factory=set)
+    retrieved: set[str] = msgspec.field(default_factory=set)
+    corrected: set[str] = msgspec.field(default_factory=set)
     position: int = 0
-    retractions: Retractions = field(default_factory=Retractions)
+    retractions: Retractions = msgspec.field(default_factory=Retractions)
     retractions_position: int = 0  # of the newest retraction that `retractions` has
 
     def apply(self, events: Iterable[Event]) -> None:

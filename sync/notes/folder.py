@@ -7,9 +7,11 @@ followed when writing, and below `notes/share/` nothing is written.
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput, StorageError
 from sync.log.model import MAX_NAME_LENGTH
@@ -33,8 +35,7 @@ INDEX_DEFAULTS: Final = ("Status", "Strength", "Kind", "Source")  # cells that c
 _LEFT: Final = "it is left as it is"
 
 
-@dataclass(frozen=True, slots=True)
-class NoteFolderContent:
+class NoteFolderContent(msgspec.Struct, frozen=True):
     """What a memory folder holds. `notes`: by id, those of the project over those of `share/`.
 
     `index` is None if there is no INDEX.md or it has no table; then `index_bytes` are what it holds. An INDEX.md that
@@ -42,7 +43,7 @@ class NoteFolderContent:
     listed. `unread_files`: files that exist and were not read, and those that INDEX.md names elsewhere.
     """
 
-    notes: dict[str, NoteFile] = field(default_factory=dict)
+    notes: dict[str, NoteFile] = msgspec.field(default_factory=dict)
     index: Index | None = None
     index_bytes: bytes | None = None
     is_index_readable: bool = True

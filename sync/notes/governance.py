@@ -6,10 +6,11 @@ docs/decisions/024-notes.md.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from sync.notes.model import Action, NoteFile, Payload
 from sync.recall.ranking.bm25 import term_weights
@@ -44,8 +45,7 @@ class Relation(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What to do with a payload, and the note that decides it."""
 
     action: Action

@@ -6,8 +6,10 @@ their values; the 13 columns of the seed are added if a header lacks some.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Self
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.notes.model import INDEX_COLUMNS
 
@@ -21,8 +23,7 @@ _CELL_BREAK: Final = re.compile(r"(?<!\\)\|")
 _SEPARATOR_CELL: Final = re.compile(r"\s*:?-+:?\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexLine:
+class IndexLine(msgspec.Struct, frozen=True):
     """A line of the table's body. `values`: its cells by column; None if it is no row of this table."""
 
     raw: str
@@ -33,8 +34,7 @@ class IndexLine:
         return "" if self.values is None else self.values.get("Id", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(msgspec.Struct, frozen=True):
     """INDEX.md: the text before its table, the table, and the text after it."""
 
     head: str

@@ -1,8 +1,9 @@
 """Payloads, notes and index rows. Pure values."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
+
+import msgspec
 
 Source = Literal["auto", "remember", "choice", "init"]
 Confidence = Literal["low", "medium", "high"]
@@ -84,8 +85,7 @@ class AnswerOption(StrEnum):
     COMPARE = "d"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCard:
+class ScoreCard(msgspec.Struct, frozen=True):
     """Five scores of 0 to 2: decision gain, transfer, trigger, verifiable, stable."""
 
     decision_gain: int
@@ -103,8 +103,7 @@ class ScoreCard:
         return sum(self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(msgspec.Struct, frozen=True):
     """One judgement of the user: in `scene`, of `principles`, `choice`. `scores`: those of the caller's model."""
 
     scene: str
@@ -122,14 +121,13 @@ class Payload:
         return tuple(principle for principle in self.principles if principle != self.choice)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """What a note file says. `meta`: its Meta lines by name, `sections`: the text below each other heading."""
 
     text: str
     title: str
     meta: dict[str, str]
-    sections: dict[str, str] = field(default_factory=dict)
+    sections: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -179,8 +177,7 @@ def is_for_team(note: Note) -> bool:
     return note.status == ACTIVE and is_portable and (meta.get("Strength") in STRONG or bool(kinds & TEAM_KINDS))
 
 
-@dataclass(frozen=True, slots=True)
-class NoteFile:
+class NoteFile(msgspec.Struct, frozen=True):
     """A note on disk. `file`: as INDEX names it, such as `memory/notes/MEM-1.md`."""
 
     note_id: str

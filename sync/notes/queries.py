@@ -3,9 +3,10 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from sync.db.engine import Transaction
 from sync.errors import DocumentChanged, InvalidInput, StorageError
@@ -24,15 +25,13 @@ SemanticScores = Callable[[str, str], Awaitable[Mapping[str, float] | None]]  # 
 FENCE_BYTES: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class NoteList:
+class NoteList(msgspec.Struct, frozen=True):
     notes: tuple[NoteFile, ...]
     base: str
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieved(msgspec.Struct, frozen=True):
     """Notes for a message. `covered`: the note that already decides a decision point."""
 
     notes: tuple[RankedNote, ...]
@@ -41,23 +40,21 @@ class Retrieved:
     covered: RankedNote | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionNotes:
+class SessionNotes(msgspec.Struct, frozen=True):
     text: str
     notes: tuple[NoteFile, ...]
     base: str
 
 
-@dataclass(slots=True)
-class SharedNotes:
+class SharedNotes(msgspec.Struct):
     """The files that an export wrote, found there already, and did not write, with the reason.
 
     `others`: how many notes of the project are not for the team.
     """
 
-    written: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
+    written: list[str] = msgspec.field(default_factory=list)
+    unchanged: list[str] = msgspec.field(default_factory=list)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
     others: int = 0
 
 

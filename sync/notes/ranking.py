@@ -5,8 +5,9 @@ lets a note pass with less of the words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.notes.model import ARCHIVE, LOCAL, NoteFile
 from sync.recall.ranking.bm25 import term_weights
@@ -27,8 +28,7 @@ LOCAL_FACTOR: Final = 0.8
 _GENERIC: Final = GENERIC_TERMS | {"写", "一个", "怎么"}
 
 
-@dataclass(frozen=True, slots=True)
-class RankedNote:
+class RankedNote(msgspec.Struct, frozen=True):
     """A note with its scores, 0 to 1; `semantic` is None if only words were compared."""
 
     file: NoteFile

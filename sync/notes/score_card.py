@@ -4,8 +4,9 @@ The rules are those of seed 004. A card that no rule allows is not written: docs
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.notes.model import Layer, Payload, ScoreCard
 
@@ -30,8 +31,7 @@ _MIN_EVIDENCE_CHARS: Final = 6
 _PATH: Final = re.compile(r"[\w-]+/[\w./-]+|\w+\.(?:py|ts|tsx|js|go|rs|java|md|json|toml|yaml|yml)\b|:\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class CardDecision:
+class CardDecision(msgspec.Struct, frozen=True):
     """The layers to write, and the rule that decided."""
 
     layer: Layer

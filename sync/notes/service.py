@@ -6,8 +6,10 @@ question (docs/decisions/024-notes.md).
 
 import difflib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput
 from sync.log.event_types import MEMORY_QUESTION_ANSWERED, MEMORY_QUESTION_ASKED, MEMORY_QUESTION_EXPIRED
@@ -39,8 +41,7 @@ TEMPLATE: Final = render_note(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NoteOutcome:
+class NoteOutcome(msgspec.Struct, frozen=True):
     """What became of a payload or of an answer. `diff`: what a confirmed question would change."""
 
     status: OutcomeStatus
@@ -55,8 +56,7 @@ class NoteOutcome:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RememberResult:
+class RememberResult(msgspec.Struct, frozen=True):
     """The outcomes in the order of the payloads. `is_empty`: the project has no notes."""
 
     outcomes: tuple[NoteOutcome, ...]

@@ -7,10 +7,11 @@ projects of a data directory serialises writers; writers of other programs are n
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from sync.clock import Clock, timestamp
 from sync.db.engine import Transaction
@@ -46,15 +47,14 @@ SWAP_ATTEMPTS: Final = 5  # writes of INDEX.md while other programs write it too
 NoteEvent = tuple[str, Mapping[str, Any]]  # type and payload
 
 
-@dataclass(slots=True)
-class OpenNotes:
+class OpenNotes(msgspec.Struct):
     """A project's notes while the lock is held. `notices`: what was repaired, and what is wrong."""
 
     folder: NoteFolder
     content: NoteFolderContent
     audit: AuditState
     now: str
-    notices: list[str] = field(default_factory=list)
+    notices: list[str] = msgspec.field(default_factory=list)
 
     @property
     def notes(self) -> dict[str, NoteFile]:

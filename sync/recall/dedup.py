@@ -7,8 +7,9 @@ entry), so that a text recorded twice stays visible; a context, which has little
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.recall.model import Hit
 from sync.recall.text.tokenizer import normalise

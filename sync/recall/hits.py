@@ -1,9 +1,10 @@
 """Make hits of ranked items: their texts, scores, relevance and neighbours."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.recall.dedup import deduplicate

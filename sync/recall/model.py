@@ -1,8 +1,9 @@
 """Search requests, hits and results. Pure values."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
+
+import msgspec
 
 from sync.log.model import GLOBAL_PROJECT
 from sync.recall.ranking.fusion import Preset
@@ -22,8 +23,7 @@ class Scope(StrEnum):
     RECENT = "recent"  # the last `scope_days`; everything if those have too few hits
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(msgspec.Struct, frozen=True):
     """Times are Unix milliseconds, `until_ms` exclusive. `turns`: the conversation so far, oldest first.
 
     `includes_global`: also items of no project, if one is given.
@@ -49,8 +49,7 @@ class SearchRequest:
         return (self.project_id, GLOBAL_PROJECT) if self.includes_global else (self.project_id,)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreParts:
+class ScoreParts(msgspec.Struct, frozen=True):
     """The parts of a hit's score, 0 to 1 each. `factor`: the product of importance, marks and age."""
 
     keyword: float
@@ -59,8 +58,7 @@ class ScoreParts:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoredItem:
+class StoredItem(msgspec.Struct, frozen=True):
     """An indexed item with fields of its event. `date` is local to its device."""
 
     item_id: int
@@ -80,8 +78,7 @@ class StoredItem:
     marks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TalkPart:
+class TalkPart(msgspec.Struct, frozen=True):
     """The same conversation as another kind of item, such as the daily record of an exchange."""
 
     event_id: str
@@ -89,8 +86,7 @@ class TalkPart:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """An item with its neighbouring turns and the event ids of its near duplicates.
 
     `relevance`: the probability that it matters for the query, 0 to 1, whatever else was found.
@@ -106,8 +102,7 @@ class Hit:
     evidence: ItemEvidence = NO_EVIDENCE
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(msgspec.Struct, frozen=True):
     """Hits, best first. `partial`: the index does not have all events yet."""
 
     hits: tuple[Hit, ...]

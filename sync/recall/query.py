@@ -7,9 +7,10 @@ replaced by the turns before it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final
+
+import msgspec
 
 from sync.clock import Clock, to_unix_ms
 from sync.recall.ranking.bm25 import term_weights
@@ -48,8 +49,7 @@ work worked working you
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class ParsedQuery(msgspec.Struct, frozen=True):
     """Terms with their weights, required phrases, and a time span.
 
     `is_preference`: items in the span score higher, instead of excluding others. `text`: for the query's vector.

@@ -8,8 +8,9 @@ rows are read, of the rarest terms first.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction

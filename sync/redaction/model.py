@@ -4,8 +4,9 @@ Only this package can create the proofs, so a store that accepts only them canno
 of `str` return a plain `str`, which has to pass the redactor again.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Self, final
+
+import msgspec
 
 PHONE: Final = "手机号"
 IDENTITY: Final = "身份证号"
@@ -35,8 +36,7 @@ SECRET_KINDS: Final = frozenset((KEY, PASSWORD, TOKEN, CODE))
 _SEAL: Final = object()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SecretSpan:
+class SecretSpan(msgspec.Struct, frozen=True, order=True):
     """A value from `start` up to but not including `end`. `kind` is one of `KINDS`."""
 
     start: int
@@ -44,8 +44,7 @@ class SecretSpan:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExaminedText:
+class ExaminedText(msgspec.Struct, frozen=True):
     """A clean text, and how often each kind was found in it, the most frequent first."""
 
     text: "Clean"

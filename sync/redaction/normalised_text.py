@@ -11,9 +11,10 @@ redactor's idempotence depends on that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from unicodedata import category, normalize
+
+import msgspec
 
 from sync.redaction.model import KINDS, SecretSpan
 from sync.redaction.pattern import Pattern
@@ -24,8 +25,7 @@ _MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
 _PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
 
 
-@dataclass(frozen=True, slots=True)
-class NormalisedText:
+class NormalisedText(msgspec.Struct, frozen=True):
     """The text to search. Its character i comes from the original's `starts[i]` up to `ends[i]`."""
 
     text: str

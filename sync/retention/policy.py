@@ -1,9 +1,10 @@
 """Which events may expire, and the plan of a run. Pure. See docs/decisions/013-retention.md."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from sync.clock import parse_hlc
 from sync.document.capture.exchange_events import is_in_document, preference_entries_of
@@ -56,8 +57,7 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionRules:
+class RetentionRules(msgspec.Struct, frozen=True):
     """Events older than `before_ms`, and those beyond `most_bytes`, expire. None: no such limit."""
 
     before_ms: int | None = None
@@ -72,16 +72,14 @@ class HoldReason(StrEnum):
     NOT_YET_CONSUMED = "followed"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerOffset:
+class ConsumerOffset(msgspec.Struct, frozen=True):
     """How far a consumer of the log has come."""
 
     consumer: ProjectionEntry
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionCandidate:
+class RetentionCandidate(msgspec.Struct, frozen=True):
     """An event that may be due. `size`: bytes of its payload."""
 
     event: Event
@@ -89,15 +87,14 @@ class RetentionCandidate:
     is_undelivered: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionConstraints:
+class RetentionConstraints(msgspec.Struct, frozen=True):
     """What keeps events. `corrections`: corrections by the id of the corrected event. `kept_fact_ids`: see `Facts`."""
 
     device_id: str
     shown_line_ids: frozenset[str]
     has_shared_document: bool
     consumer_offsets: Sequence[ConsumerOffset]
-    corrections: Mapping[str, Sequence[RetentionCandidate]] = field(default_factory=dict)
+    corrections: Mapping[str, Sequence[RetentionCandidate]] = msgspec.field(default_factory=dict)
     kept_fact_ids: frozenset[str] = frozenset()
 
     def hold_reason(self, candidate: RetentionCandidate) -> HoldReason | None:
@@ -136,19 +133,18 @@ def age_from_ms(event: Event) -> int:
     return max(event_ms(event), parse_hlc(event.hlc)[0])
 
 
-@dataclass(slots=True)
-class RetentionPlan:
+class RetentionPlan(msgspec.Struct):
     """What would expire. `held` counts events that stay, by reason; `behind`: the consumers that hold some back."""
 
     rules: RetentionRules
     total_events: int
     total_bytes: int
-    positions: list[int] = field(default_factory=list)
+    positions: list[int] = msgspec.field(default_factory=list)
     bytes: int = 0
     oldest: str | None = None
     newest: str | None = None
-    held: dict[HoldReason, int] = field(default_factory=dict)
-    behind: dict[str, int] = field(default_factory=dict)
+    held: dict[HoldReason, int] = msgspec.field(default_factory=dict)
+    behind: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def is_over_size(self) -> bool:
@@ -179,8 +175,7 @@ class RetentionPlan:
         self.newest = max(self.newest or candidate.event.ts, candidate.event.ts)
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionResult:
+class RetentionResult(msgspec.Struct, frozen=True):
     """The result of a run. `archive`: the file with the expired events; None if nothing was due."""
 
     plan: RetentionPlan

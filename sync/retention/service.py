@@ -7,11 +7,13 @@ steps loses nothing. Archives are never deleted, but erasures apply to them too.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.archive.archive_file import EVENTS_PER_PART, build_events_part, build_info_part, write_archive
 from sync.archive.container import INFO_PART, ArchiveWriter
@@ -58,8 +60,7 @@ PayloadsById = Mapping[str, Mapping[str, Any]]  # by event id
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionConfig:
+class RetentionConfig(msgspec.Struct, frozen=True):
     """The settings of retention. A process that rewrites the archives of the profile holds `lock_file`."""
 
     archive_folder: Path

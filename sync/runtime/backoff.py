@@ -1,13 +1,13 @@
 """Exponential backoff with jitter: how long to wait after failures in a row."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MAX_DOUBLINGS: Final = 64  # beyond every limit; a float overflows at 1,024
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Wait `base` seconds after the first failure, twice as long after each further one, and at most `limit`.
 
     `jitter` is the random part of each wait: 0 for none, 1 for anything between nothing and the whole wait.

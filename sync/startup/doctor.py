@@ -14,11 +14,12 @@ import socket
 import sqlite3
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from sync.accounts.profiles import Profile, acquire_sidecar_lock, read_installation, read_sidecar_pid
 from sync.clock import Clock
@@ -50,8 +51,7 @@ READ_TIMEOUT: Final = 5.0  # seconds to wait for a writer
 MAX_SHOWN_PATHS: Final = 5  # paths named in one finding
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(msgspec.Struct, frozen=True):
     """One finding. `ok` is None if there is nothing to judge (no cloud is set); `hint` says what to do if False."""
 
     name: str

@@ -9,11 +9,13 @@ import logging
 import os
 import shutil
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.accounts.profiles import change_installation
 from sync.clock import Clock, to_unix_ms
@@ -39,8 +41,7 @@ UNFINISHED_BACKUP: Final = ".events.damaged"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedDatabase:
+class OpenedDatabase(msgspec.Struct, frozen=True):
     """The opened database and, if it was salvaged, the result."""
 
     database: Database
@@ -65,8 +66,7 @@ class OpenedDatabase:
         return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}{kept}", *waits)
 
 
-@dataclass(frozen=True, slots=True)
-class _EventFilesBackup:
+class _EventFilesBackup(msgspec.Struct, frozen=True):
     """The event files' folder, and the copy that is made when the log has lost events.
 
     The copy is in that folder, not beside the database: the database may be encrypted, and the files are plain.

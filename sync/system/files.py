@@ -15,9 +15,10 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from sync.errors import StorageError, StorageFull, StorageReadOnly
 from sync.system.digests import sha256
@@ -29,8 +30,7 @@ REPLACE_PAUSE: Final = 0.02
 MAX_READ_BYTES: Final = 64 * 1024 * 1024  # most bytes to read of a file that other programs write
 
 
-@dataclass(frozen=True, slots=True)
-class FileProbe:
+class FileProbe(msgspec.Struct, frozen=True):
     """A file's content and stat at one time. Two equal probes a moment apart mean that no program was writing."""
 
     size: int

@@ -1,7 +1,8 @@
 """Record the facts that the user states in an exchange, in the transaction that records the exchange."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sync.clock import Clock, new_event_id
 from sync.db.engine import Transaction

@@ -5,9 +5,10 @@ is no statement.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import (

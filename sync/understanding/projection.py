@@ -4,10 +4,12 @@ A state is replaced as a whole, never changed, because readers run on other thre
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.log import store as log_store

@@ -1,8 +1,7 @@
 """One suite for every login server: the twin in memory, and Supabase's Auth client on a real project."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.auth_port import RESEND_SECONDS, AuthSession
 from sync.cloud.contact import Contact, parse_contact

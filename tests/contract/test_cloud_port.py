@@ -4,11 +4,13 @@ What holds here holds in the simulator, and what the simulator relies on is chec
 """
 
 import base64
+import dataclasses
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import (
@@ -81,7 +83,7 @@ class Client:
         return event(number, replica=self.replica, device=self.device, **changes)
 
     def other(self, device: str, replica: str) -> "Client":
-        return replace(self, device=device, replica=replica)
+        return dataclasses.replace(self, device=device, replica=replica)
 
 
 async def signed_in(world: CloudBackend, person: AccountHolder | None = None) -> Client:
@@ -104,7 +106,7 @@ def seqs(events: tuple[Event, ...]) -> list[int | None]:
 
 @pytest.mark.parametrize("token", ["garbage", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", ""])
 async def test_a_token_that_is_none_is_a_lost_login_and_no_empty_answer(client: Client, token: str) -> None:
-    stranger = replace(client, session=replace(client.session, access_token=token))
+    stranger = dataclasses.replace(client, session=replace(client.session, access_token=token))
     for call in (stranger.sync(client.event(1)), stranger.register()):
         with pytest.raises(LoginRequired):
             await call
@@ -147,7 +149,7 @@ async def test_the_list_shows_what_devices_said_about_themselves(client: Client)
 async def test_the_list_is_the_accounts_own_and_never_empty_for_a_lost_login(client: Client) -> None:
     stranger = await signed_in(client.world)
     assert await stranger.devices() == ()
-    lost = replace(client, session=replace(client.session, access_token="garbage"))
+    lost = dataclasses.replace(client, session=replace(client.session, access_token="garbage"))
     with pytest.raises(LoginRequired):
         await lost.devices()
 

@@ -1,9 +1,10 @@
 """The channel of every implementation of the port: a poke says that the log has grown, and never with what."""
 
 import asyncio
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.port import Channel, RealtimeNotice
 from sync.errors import CloudUnavailable, LoginRequired
@@ -65,7 +66,7 @@ async def test_a_channel_goes_on_under_a_newer_token(client: Client) -> None:
     await channel.update_token(fresh)
     await channel.send_heartbeat()
     assert await hear(channel) == RealtimeNotice()
-    await replace(client, session=fresh).sync(client.event(1))
+    await dataclasses.replace(client, session=fresh).sync(client.event(1))
     assert await hear(channel) == RealtimeNotice(poke=True, head=1)
     await channel.close()
 

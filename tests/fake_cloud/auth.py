@@ -5,8 +5,10 @@ messages; verifying a code creates the account. Tests read codes with `code_sent
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.cloud.auth_port import RESEND_SECONDS, AuthSession

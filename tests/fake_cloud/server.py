@@ -7,9 +7,11 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from sync.clock import Clock, timestamp
 from sync.cloud.auth_port import AuthSession

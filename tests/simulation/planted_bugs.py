@@ -5,15 +5,17 @@ that detects it; `make sim-bugs` searches for all of them again.
 """
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import TextClause, text
 
 import sync.accounts.switching
@@ -297,7 +299,7 @@ def _accepts_revoked(trust: TrustList, public_key: str | None) -> RefusalCause |
 def _keeps_numbers_of_another_epoch(conversation: PeerConversation, have: Have) -> list[Action]:
     """What was asked for in one epoch counts as asked for in the next."""
     if conversation._peer is not None:
-        conversation._peer = replace(conversation._peer, epoch=have.epoch)
+        conversation._peer = dataclasses.replace(conversation._peer, epoch=have.epoch)
     return _on_have(conversation, have)
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from bridge.cli import display, requests
 from bridge.cli.runner import CommandApp, call_method, cli_context, run_command, run_with_app

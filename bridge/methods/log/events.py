@@ -1,10 +1,10 @@
 """`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params

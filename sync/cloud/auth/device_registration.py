@@ -4,8 +4,9 @@ docs/decisions/003-device-proof.md explains the rules.
 """
 
 import logging
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import DeviceKey

@@ -6,8 +6,9 @@ imported stays on the server.
 """
 
 import logging
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from sync.cloud.port import FOREIGN_DOCUMENT, STALE_DOCUMENT, SnapshotRow, StoredDocument
 

@@ -5,10 +5,12 @@ A mass erasure waits for the user unless a key that was known for a day signed i
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, timestamp, to_unix_ms
 from sync.cloud import replication_store
@@ -32,8 +34,7 @@ ALWAYS_ALLOWED_LINES: Final = 3  # however short the document is
 EventReview = Callable[[Transaction, Event], Event]
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureImpact:
+class ErasureImpact(msgspec.Struct, frozen=True):
     """The lines that a request removes from the document, and how many lines the document has."""
 
     lines: int = 0

@@ -5,15 +5,16 @@ Callbacks instead of a `ChangeCounter`, because a slow listener must not miss th
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.cloud.sync_decisions import PageVerdict
 from sync.log.model import RemoteCursor
 
 
-@dataclass(frozen=True, slots=True)
-class PullProgress:
+class PullProgress(msgspec.Struct, frozen=True):
     """How many events a pull has brought, of the total that the server has announced.
 
     `pull` numbers the long pulls of this process. A pull that fails ends before `done` reaches `total`; the next one

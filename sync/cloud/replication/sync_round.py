@@ -7,10 +7,11 @@ keep their ids and get new numbers.
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from sync.clock import Clock, timestamp
 from sync.cloud import replication_store

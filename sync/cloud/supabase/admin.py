@@ -6,7 +6,6 @@ was killed can be given again.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -26,8 +25,7 @@ STEP_EVENTS: Final = 2_000  # takes seconds on a busy server; its limit is 8 s
 PAGE_ROWS: Final = 1_000  # PostgREST's maximum on a hosted project
 
 
-@dataclass(frozen=True, slots=True)
-class AdminStep:
+class AdminStep(msgspec.Struct, frozen=True):
     """The events that one step folded, deleted or erased. `held_by` is the device that blocks further folding."""
 
     events: int

@@ -6,10 +6,10 @@ Every request carries the user's token or is not sent; docs/decisions/004-supaba
 import json
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 from postgrest import APIResponse, AsyncPostgrestClient
 from postgrest.exceptions import APIError
 

@@ -6,9 +6,11 @@ erases at once what was saved of the conversation.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import from_unix_ms, to_unix_ms
 from sync.daily import config
@@ -39,8 +41,7 @@ MAX_LISTED: Final = 10
 _DAYS_AGO: Final = {"今天": 0, "今日": 0, "today": 0, "昨天": 1, "昨日": 1, "yesterday": 1, "前天": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSearch:
+class CommandSearch(msgspec.Struct, frozen=True):
     """A search with the options of `config.json`."""
 
     query: str
@@ -52,8 +53,7 @@ class CommandSearch:
     project_path: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandContext:
+class CommandContext(msgspec.Struct, frozen=True):
     """Where a command was given: the session with its turns, and the project."""
 
     session_id: str | None = None
@@ -61,8 +61,7 @@ class CommandContext:
     project_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandReply:
+class CommandReply(msgspec.Struct, frozen=True):
     """`done`: whether something was done or found. `message` is for the user."""
 
     command: SpokenCommand

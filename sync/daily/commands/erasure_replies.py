@@ -1,8 +1,9 @@
 """Describe an erasure to the user: what it removes, and what of it is still pending. Pure."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.log.event_types import (
@@ -35,8 +36,7 @@ _DOCUMENT_LABEL: Final = ("文档条目", "lines of the document")
 _OTHER_LABEL: Final = ("其他记录", "other events")
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureStatus:
+class ErasureStatus(msgspec.Struct, frozen=True):
     """How many events were erased, and where the erasure is still pending.
 
     `here`: `soon` if a running sidecar still writes the files. `cloud`: `none` if no event was ever sent, `refused` if
@@ -49,8 +49,7 @@ class ErasureStatus:
     kept_files: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ErasurePort:
+class ErasurePort(msgspec.Struct, frozen=True):
     """What a command needs from its caller: find the events with certain words, and erase events."""
 
     find_events: Callable[[str], Awaitable[Sequence[Event]]]

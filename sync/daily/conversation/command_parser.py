@@ -8,15 +8,15 @@ inside the sentence (删除关于火锅的记忆). A deletion only lists what it
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.daily.conversation.command_phrases import FRAMED_PATTERNS, PATTERNS, WHOLE_PATTERNS, CommandKind
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenCommand:
+class SpokenCommand(msgspec.Struct, frozen=True):
     """`argument`: what follows the colon. `is_chinese`: whether to answer in Chinese."""
 
     kind: CommandKind
@@ -99,8 +99,7 @@ def should_recall(message: str, *, is_first: bool) -> bool:
     return bool(message.strip()) and (is_first or _REFERS_TO_PAST.search(message) is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class SaveDecision:
+class SaveDecision(msgspec.Struct, frozen=True):
     """Whether to record a conversation, and why or why not."""
 
     is_wanted: bool

@@ -6,7 +6,9 @@ is not part of today's conversation, nor is a late event with an old `ts`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import is_process_session, parse_hlc
 from sync.daily.conversation import store
@@ -16,8 +18,7 @@ from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED
 from sync.log.model import Event, is_imported
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationEvents:
+class ConversationEvents(msgspec.Struct, frozen=True):
     """A conversation; `session_id` is None if it was recorded without one.
 
     `session_ids`: the ids under which its events are stored. `message_count`: its exchanges or messages that are not

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
 from sync.daily.conversation.keywords import is_same_text, keywords, similarity, terms
 from sync.daily.model import Code, Content, normalised_content, one_line
 
@@ -56,8 +58,7 @@ class SummaryTurn:
         object.__setattr__(self, "text", self.text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
+class _Sentence(msgspec.Struct, frozen=True):
     role: str
     turn: int
     text: str

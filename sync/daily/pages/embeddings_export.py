@@ -5,7 +5,6 @@ Without entries, or if `semantic.enabled` is false, there is no file. A file of 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -42,8 +41,7 @@ class VectorSource(Protocol):
         """Vectors by number, without those that no longer exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class VectorEntry:
+class VectorEntry(msgspec.Struct, frozen=True):
     """A session that has a vector: its page, and the vector's number."""
 
     date: str
@@ -54,8 +52,7 @@ class VectorEntry:
     vector_number: int
 
 
-@dataclass(frozen=True, slots=True)
-class PendingExport:
+class PendingExport(msgspec.Struct, frozen=True):
     """A folder whose file is to be written or removed."""
 
     folder: PageFolder

@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sync.daily.model import Record
 from sync.daily.pages.page_format import DayPage, line_ranges
@@ -14,8 +15,7 @@ MAX_LATEST: Final = 20
 MAX_TAGS: Final = 15
 
 
-@dataclass(frozen=True, slots=True)
-class DayFile:
+class DayFile(msgspec.Struct, frozen=True):
     """One file of a day: the number in its name (1 is `<day>.md`), its page, and its records by number."""
 
     part: int

@@ -5,8 +5,9 @@ it is written again. Of a session the parts and marks that differ are edits; its
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sync.daily.model import Mark
 from sync.daily.pages.page_format import DayPage, PageSession, parse
@@ -15,8 +16,7 @@ from sync.errors import InvalidInput
 SHOWN_MARKS: Final[tuple[Mark, ...]] = ("important", "outdated")
 
 
-@dataclass(frozen=True, slots=True)
-class PageBase:
+class PageBase(msgspec.Struct, frozen=True):
     """A page as written or imported: its text, and the ids of its sessions' records by number.
 
     `change_ids`: during an import, the ids of the events to come, by the session's number.
@@ -24,11 +24,10 @@ class PageBase:
 
     text: str
     record_ids: Mapping[int, str]
-    change_ids: Mapping[int, str] = field(default_factory=dict)
+    change_ids: Mapping[int, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PageChange:
+class PageChange(msgspec.Struct, frozen=True):
     """The edits of one session. `record_id` is None for an addition, `session` for a deletion."""
 
     record_id: str | None
@@ -42,8 +41,7 @@ class PageChange:
         return self.session is not None and (self.record_id is None or bool(self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class PageDiff:
+class PageDiff(msgspec.Struct, frozen=True):
     """The edits of a page, and the ids of its known records by session number."""
 
     changes: tuple[PageChange, ...]

@@ -9,10 +9,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from sync.daily.config import DailyConfig
 from sync.daily.model import Record
@@ -50,8 +51,7 @@ _PAGE_NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PageEdit:
+class PageEdit(msgspec.Struct, frozen=True):
     """The manual edits of one page, and its text. Added sessions belong to `project_path`."""
 
     folder: PageFolder
@@ -66,8 +66,7 @@ class PageEdit:
         return PageBase(self.text, {**self.diff.record_ids, **new_record_ids}, change_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderContent:
+class FolderContent(msgspec.Struct, frozen=True):
     """What a folder shows: its records, the files that hold them, and its options."""
 
     folder: PageFolder

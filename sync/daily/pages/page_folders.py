@@ -6,9 +6,10 @@ repository could bring them. The pages of an unusable folder are stored in the h
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from sync.daily import config
 from sync.daily.config import DailyConfig
@@ -20,16 +21,14 @@ CONFIG_FILE: Final = "config.json"
 SUBFOLDERS: Final = ("daily", "index")  # below a folder of pages
 
 
-@dataclass(frozen=True, slots=True)
-class PageFolder:
+class PageFolder(msgspec.Struct, frozen=True):
     """A folder of pages. If it is shared by several projects, each session on a page names its project."""
 
     root: Path
     is_shared: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveOptions:
+class EffectiveOptions(msgspec.Struct, frozen=True):
     """The options that apply to a project, the file they are from, and what is wrong with it."""
 
     value: DailyConfig

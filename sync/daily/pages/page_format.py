@@ -7,8 +7,9 @@ A page that exceeds `max_file_size_mb` continues in `<day>.2.md`.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.daily.model import Code, Content, Mark, Record, normalised_content, parse_day, parse_time
 from sync.errors import InvalidInput
@@ -30,8 +31,7 @@ _SECTION_END: Final = re.compile(rf"{_SESSION_HEADING.pattern}|{_SECTION_HEADING
 _FENCE: Final = re.compile(r"(`{3,})([^`]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class PageSession:
+class PageSession(msgspec.Struct, frozen=True):
     """One session as a page shows it."""
 
     number: int
@@ -41,8 +41,7 @@ class PageSession:
     origin: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DayPage:
+class DayPage(msgspec.Struct, frozen=True):
     """A day in one file."""
 
     day: str

@@ -1,8 +1,10 @@
 """Changes of records, as decided from the current records and before they become events. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.daily.model import Author, Content, Mark, Record, content_payload, marks_of, record_payload
 from sync.daily.records.maintenance import RecordMerge
@@ -13,8 +15,7 @@ IMPORTANT_WEIGHT: Final = 0.9  # of a record that the user marked as important
 DEFAULT_WEIGHT: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class RecordChange:
+class RecordChange(msgspec.Struct, frozen=True):
     """One event to append. `record`: as it will be after a recording or an edit, else as it is now.
 
     `event_id`: the event's id if it was chosen beforehand.

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final, Literal
+
+import msgspec
 
 from sync.daily.conversation.keywords import is_same_text, keywords, named_words
 from sync.daily.model import (
@@ -25,8 +26,7 @@ MAX_QUESTIONS: Final = 5
 REVIEW_INTERVAL_DAYS: Final = 7  # between two rounds of questions
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMerge:
+class RecordMerge(msgspec.Struct, frozen=True):
     """A merge: the first record, its merged content, and the repeats to remove."""
 
     target: Record
@@ -34,8 +34,7 @@ class RecordMerge:
     repeats: tuple[Record, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewQuestion:
+class ReviewQuestion(msgspec.Struct, frozen=True):
     """Ask the user about a record, and why."""
 
     record: Record

@@ -8,8 +8,10 @@ An undo removes one change and may itself be undone. Page numbers are decided el
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.daily.model import MARKS, Record, content_of, record_from_payload, set_mark
 from sync.errors import InvalidInput
@@ -30,16 +32,15 @@ from sync.log.retractions import Retractions
 CONTENT_PARTS: Final = ("topic", "facts", "code", "tags")
 
 
-@dataclass(frozen=True, slots=True)
-class DailyRecords:
+class DailyRecords(msgspec.Struct, frozen=True):
     """All records by id, oldest first, and the sessions that the user does not want to keep."""
 
-    by_id: dict[str, Record] = field(default_factory=dict)
-    removed: dict[str, Record] = field(default_factory=dict)
+    by_id: dict[str, Record] = msgspec.field(default_factory=dict)
+    removed: dict[str, Record] = msgspec.field(default_factory=dict)
     skipped_sessions: frozenset[str] = frozenset()
     changes: tuple[Event, ...] = ()  # neither undone nor erased, oldest first
     updated_at: str = ""
-    content_positions: dict[str, int] = field(default_factory=dict)  # by record, the position of its last change
+    content_positions: dict[str, int] = msgspec.field(default_factory=dict)  # by record: its last change
     record_ids: tuple[str, ...] = ()  # in the order of the log, removed records included
     all_change_ids: frozenset[str] = frozenset()  # undone and erased changes included
 

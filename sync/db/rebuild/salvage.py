@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from sync.db.engine import BEGIN_IMMEDIATE, BUSY_TIMEOUT_MS, Database, Transaction, engine_without_pragmas, transaction
@@ -39,8 +39,7 @@ WAL_LEFT_OUT: Final = "the write-ahead log"  # in the list of what was lost
 FINISHED_SUFFIX: Final = "salvaged"  # the suffix of a new database that only has to be put in place
 
 
-@dataclass(frozen=True, slots=True)
-class SalvageResult:
+class SalvageResult(msgspec.Struct, frozen=True):
     """The result of a salvage. `lost` says in one line what could not be read; never content.
 
     `former_replica_id`: the replica that the damaged database was.
@@ -56,8 +55,7 @@ ForkReplica = Callable[[Transaction, AbstractSet[str]], str]
 """Makes a salvaged database a new replica, given the tables with losses; returns the replaced replica."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CopyResult:
+class _CopyResult(msgspec.Struct, frozen=True):
     copied: Mapping[str, int]
     failed: frozenset[str]
     findings: int

@@ -7,10 +7,12 @@ that arrives later is added to the line of its day.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
 from sync.document.markdown.entry_ids import derived_entry_id, text_hash
@@ -37,8 +39,7 @@ ImportedTextLookup = Callable[[Entry], str | None]
 """An entry -> its text in the log if an import recorded it and it has not changed since, else None."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactableDay:
+class CompactableDay(msgspec.Struct, frozen=True):
     """A day to compact and its unchanged exchanges, question and answer in turn."""
 
     day: date

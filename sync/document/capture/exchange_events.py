@@ -1,11 +1,11 @@
 """Turn conversations and manual edits into event drafts, and exchange events into lines of the document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import parse_hlc
 from sync.document.markdown.edits import NewExchange, edit_entry, exchange_lines, insert_entry, insert_exchanges
@@ -27,8 +27,7 @@ MAX_ENTRY_BYTES: Final = MAX_EVENT_BYTES - 4096  # bytes of an entry as JSON; th
 MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeInput:
+class ExchangeInput(msgspec.Struct, frozen=True):
     """One turn of a conversation, as the caller passes it."""
 
     user_message: str
@@ -39,8 +38,7 @@ class ExchangeInput:
     idempotency_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RedactedExchange:
+class RedactedExchange(msgspec.Struct, frozen=True):
     """The two redacted summaries of an exchange, and the redacted, bounded messages they come from."""
 
     question: str

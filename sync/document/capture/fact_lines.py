@@ -7,9 +7,10 @@ removed by the program.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.model import (
@@ -54,8 +55,7 @@ def fact_line(statement: str) -> str:
     return BULLET + escape_markdown(one_line(statement))
 
 
-@dataclass(frozen=True, slots=True)
-class FactLines:
+class FactLines(msgspec.Struct, frozen=True):
     """The lines of facts in one document.
 
     `devices`: the ids of this device, which adds the lines of the facts that have its words. `today`: a fact that held

@@ -6,9 +6,10 @@ courtesy and of the day (今天的日报) do not count. Questions, statements an
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Final, Literal
+
+import msgspec
 
 from sync.document.capture.exchange_events import is_in_document, local_day_of
 from sync.document.markdown.entry_ids import derived_entry_id
@@ -49,8 +50,7 @@ _STATEMENT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(msgspec.Struct, frozen=True):
     """One use of a command or task: what it is counted under, and its text."""
 
     kind: Literal["command", "task"]
@@ -63,15 +63,14 @@ class Use:
         return derived_entry_id("use", self.kind, self.key)
 
 
-@dataclass(slots=True)
-class FrequentUse:
+class FrequentUse(msgspec.Struct):
     """How often something came: the text that it had first, its days, and how many of its events are this device's."""
 
     use: Use
     language: Language
     count: int = 0
     own_count: int = 0
-    days: set[date] = field(default_factory=set)
+    days: set[date] = msgspec.field(default_factory=set)
 
     @property
     def section(self) -> Section:

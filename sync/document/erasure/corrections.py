@@ -5,8 +5,10 @@ one, also on the server and in builds that do not know corrections. See `sync.do
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.document.capture.exchange_events import exchange_ids, own_lines_of, preference_entries_of
 from sync.document.markdown.edits import as_single_entry, edit_entry
@@ -18,8 +20,7 @@ from sync.log.event_types import DAY_FOLDED, ENTRY_ADDED, ENTRY_EDITED, EXCHANGE
 from sync.log.model import Event
 
 
-@dataclass(frozen=True, slots=True)
-class TextRewrite:
+class TextRewrite(msgspec.Struct, frozen=True):
     """A line whose text changes."""
 
     entry_id: str

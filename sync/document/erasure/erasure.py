@@ -6,9 +6,11 @@ by every device. See docs/decisions/007-erasure.md.
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
@@ -33,14 +35,13 @@ REQUESTS_PER_TRANSACTION: Final = 5  # the writer serves `update` too; of expiri
 IDS_PER_REQUEST: Final = 400  # events that one request names: their ids stay below an event's size
 
 
-@dataclass(frozen=True, slots=True)
-class PendingErasure:
+class PendingErasure(msgspec.Struct, frozen=True):
     """What has to be erased: payloads of events, and the lines that came from them."""
 
     event_ids: frozenset[str]
     entry_ids: frozenset[str]
     position: int
-    corrected_payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # replace the payload instead
+    corrected_payloads: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # replace payloads
     rewrites: tuple[TextRewrite, ...] = ()  # the lines that change with the corrected payloads
     quoting_event_ids: tuple[str, ...] = ()  # this device's events that quote the lines, not named by the request
     expired_event_ids: frozenset[str] = frozenset()  # archived by retention

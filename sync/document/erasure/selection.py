@@ -7,9 +7,10 @@ are never selected: without a removal or a move, what it removed would come back
 
 import unicodedata
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
+
+import msgspec
 
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
@@ -45,8 +46,7 @@ _NEVER_SELECTED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureSelection:
+class ErasureSelection(msgspec.Struct, frozen=True):
     """An event must meet every given condition. Times are Unix milliseconds; the end is not included."""
 
     query: str | None = None

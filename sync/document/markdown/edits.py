@@ -6,8 +6,9 @@ is created.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.language import WORDS, ZH, Language
@@ -25,8 +26,7 @@ from sync.document.markdown.template import QUESTION_PREFIXES, RECORDS, footer_l
 from sync.document.markdown.version_labels import parse_day
 
 
-@dataclass(frozen=True, slots=True)
-class NewExchange:
+class NewExchange(msgspec.Struct, frozen=True):
     """One exchange to insert: the ids of its two lines, its day (``2026/1/8``), the summaries and their language."""
 
     ids: tuple[str, str]

@@ -6,9 +6,10 @@ system prompt, the digest) take a `Language`.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
+
+import msgspec
 
 LanguageSetting = Literal["auto", "zh", "en"]
 _NO_LOCALE: Final = frozenset({"", "c", "posix"})  # locales that name no language
@@ -23,8 +24,7 @@ ZH: Final = Language.ZH
 EN: Final = Language.EN
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """What the program writes in one language. A prefix is followed by the text."""
 
     title: str
@@ -94,8 +94,7 @@ def environment_locale(environment: Mapping[str, str] = os.environ) -> str | Non
     return next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), None)
 
 
-@dataclass(slots=True)
-class LanguageChoice:
+class LanguageChoice(msgspec.Struct):
     """The language of what the program writes. `locale`: the app's, else that of the environment.
 
     `version`: the number of the newest version of the document that was noted, 0 if none was.

@@ -11,6 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, Literal
 
+import msgspec
+
 from sync.system.digests import sha256 as digest_of
 
 Encoding = Literal["utf-8", "gb18030"]
@@ -32,8 +34,7 @@ class BlockKind(StrEnum):
     FOOTER = "footer"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A piece of the file. The `raw` texts of all blocks, line endings included, make up the file.
 
     `section`: the titles of the headings above it, outermost first, without the document's title; a heading's own title
@@ -143,15 +144,13 @@ class MemoryDocument:
         return slim
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     entry_id: str
     text: str
     section: Section = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A block, and the id of an entry."""
 
     block: Block
@@ -202,8 +201,7 @@ class Snapshot:
         return self.document.entries[self.ids.index(entry_id)].text
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """One known state of the file. `number` grows; `sha256` is of its bytes, in hex."""
 
     number: int
@@ -217,8 +215,7 @@ class Version:
         return cls(number, snapshot.document.label, snapshot.document.sha256, snapshot)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryAdded:
+class EntryAdded(msgspec.Struct, frozen=True):
     """A new line. `after` is the entry before it in the same section, None for the first one."""
 
     entry_id: str
@@ -227,8 +224,7 @@ class EntryAdded:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryEdited:
+class EntryEdited(msgspec.Struct, frozen=True):
     """A line with another text, or in another section (then `text` may equal `base_text`).
 
     `text` is the merged text; `base_text` is the text that the editor had loaded.
@@ -240,8 +236,7 @@ class EntryEdited:
     section: Section
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRemoved:
+class EntryRemoved(msgspec.Struct, frozen=True):
     """A line that an edit removed, with its former text and section."""
 
     entry_id: str
@@ -252,8 +247,7 @@ class EntryRemoved:
 Operation = EntryAdded | EntryEdited | EntryRemoved
 
 
-@dataclass(frozen=True, slots=True)
-class MergePlan:
+class MergePlan(msgspec.Struct, frozen=True):
     """The result of a three-way merge.
 
     `operations`       the manual edit, in document order, removals last; ready to become events.

@@ -7,7 +7,9 @@ paragraph, so that lines typed there stay together.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.edits import as_single_entry, section_end
@@ -15,8 +17,7 @@ from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot
 from sync.document.markdown.positions import content_end, extent_of
 
 
-@dataclass(frozen=True, slots=True)
-class LineDecision:
+class LineDecision(msgspec.Struct, frozen=True):
     """The result for one entry on disk.
 
     `text`: its new text, None if it is removed. `conflicting`: the current entry that stays before it, because both

@@ -7,8 +7,9 @@ byte for byte.
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.model import (
@@ -133,8 +134,7 @@ def plan_merge(
     return MergePlan(_operations(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
 
 
-@dataclass(frozen=True, slots=True)
-class _DiskLine:
+class _DiskLine(msgspec.Struct, frozen=True):
     """An entry on disk, its id, and its state in the base."""
 
     entry_id: str

@@ -7,9 +7,10 @@ that replaced most of the line conflicts too. In a conflict both lines stay (`th
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.repeat_suffix import split_repeat_count, with_repeat_count
 
@@ -19,8 +20,7 @@ REWRITE_SHARE: Final = 0.5  # share of the base's words; a side that removes mor
 _WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u024f]+|\s+|.", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _WordChange:
+class _WordChange(msgspec.Struct, frozen=True):
     """The words of the base from `low` to before `high` became `words`."""
 
     low: int

@@ -5,14 +5,14 @@ label in the footer decides, since every version has its own. Without a known la
 that alone has most of its lines.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.model import MemoryDocument
 
 
-@dataclass(frozen=True, slots=True)
-class OwnershipMarks:
+class OwnershipMarks(msgspec.Struct, frozen=True):
     """The labels and hashes of a profile's versions."""
 
     labels: frozenset[str]

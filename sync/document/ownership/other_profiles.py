@@ -6,10 +6,11 @@ Their databases are opened read-only and without SQLAlchemy. Without another pro
 import logging
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Row
 from typing import Any, Final
+
+import msgspec
 
 from sync.document.markdown.model import MemoryDocument
 from sync.document.markdown.parse import parse_stored, parse_text
@@ -33,8 +34,7 @@ MAX_VERSIONS: Final = 200  # newest of a profile that are read: an editor's buff
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilePaths:
+class ProfilePaths(msgspec.Struct, frozen=True):
     """A profile: its database, and the folder for its documents that turned up in the wrong place."""
 
     database: Path

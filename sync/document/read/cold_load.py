@@ -6,10 +6,12 @@ caller waits for the app. A test compares this answer with that of `MemoryServic
 """
 
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection, Row
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.document.capture.exchange_events import apply_exchanges
@@ -68,21 +70,19 @@ def empty_result(clock: Clock, max_chars: int | None, language: LanguageChoice) 
     return LoadResult.of(template, {}, (), max_chars, language=language, source="template", updated_at=None)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstStartLoad:
+class FirstStartLoad(msgspec.Struct, frozen=True):
     """The load of a new installation. Without a memory file the answer is the template."""
 
     memory_file: Path
     clock: Clock
-    language: LanguageChoice = field(default_factory=LanguageChoice)
+    language: LanguageChoice = msgspec.field(default_factory=LanguageChoice)
 
     def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
         del scope
         return None if os.path.lexists(self.memory_file) else empty_result(self.clock, max_chars, self.language)
 
 
-@dataclass(frozen=True, slots=True)
-class ColdLoad:
+class ColdLoad(msgspec.Struct, frozen=True):
     """Where the database and the file are, and which device this is."""
 
     database: Path
@@ -90,9 +90,9 @@ class ColdLoad:
     device_id: str
     includes_other_devices: bool
     has_cloud: bool
-    vault: DatabaseEncryption = field(default_factory=DatabaseEncryption)
+    vault: DatabaseEncryption = msgspec.field(default_factory=DatabaseEncryption)
     earlier_ids: tuple[str, ...] = ()
-    language: LanguageChoice = field(default_factory=LanguageChoice)
+    language: LanguageChoice = msgspec.field(default_factory=LanguageChoice)
     clock: Clock | None = None  # None: a first document may come from elsewhere (a cloud, the app's cache)
 
     def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:

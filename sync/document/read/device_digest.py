@@ -6,9 +6,10 @@ answered from one line. Preferences come first, then by importance, then the new
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import lines_of
@@ -29,8 +30,7 @@ DEFAULT_WEIGHT: Final = 0.5  # of a line without an importance: the middle of th
 _BRACKETS: Final = str.maketrans("【】", "[]")  # so a name cannot end its label and continue as text
 
 
-@dataclass(frozen=True, slots=True)
-class DigestLine:
+class DigestLine(msgspec.Struct, frozen=True):
     """`weight`: the importance from 0 to 1, or `PREFERENCE_WEIGHT`. `said_at`: any text that sorts within a day.
 
     `origin`: who wrote it; `peer` if the other device does not tell.
@@ -43,8 +43,7 @@ class DigestLine:
     origin: Origin = Origin.PEER
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceDigest:
+class DeviceDigest(msgspec.Struct, frozen=True):
     """One device and its lines that are shown, the most important first."""
 
     device_id: str

@@ -6,7 +6,6 @@ the line is theirs. Labels are in what an assistant reads (`content`, the system
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -43,8 +42,7 @@ order by position
 RunEventQuery = Callable[[str, dict[str, Any]], Sequence[Event]]
 
 
-@dataclass(frozen=True, slots=True)
-class LineAuthor:
+class LineAuthor(msgspec.Struct, frozen=True):
     """The newest event that wrote a line."""
 
     order: tuple[str, str, str]

@@ -6,9 +6,10 @@ and the other devices follow. `load` returns the newest known state, whether or 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.cloud.status import CloudState

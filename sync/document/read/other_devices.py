@@ -5,8 +5,10 @@ events, so names are right offline. Hiding a device is an event that stays on th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.document.capture.exchange_events import (
     exchange_ids,
@@ -45,8 +47,7 @@ SHARED_DOCUMENT: Final = ""  # in place of a device's id: the document that all 
 OwnedEntryId = tuple[str, str]  # the device whose document has it, and the entry's id
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
+class DeviceInfo(msgspec.Struct, frozen=True):
     """One device. `given_name`: from the user; `own_name`: from the device, often the host's name."""
 
     given_name: str | None = None

@@ -6,9 +6,10 @@ answer stay together. The chosen entries keep the document's order; the last lin
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+import msgspec
 
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Section
@@ -24,16 +25,14 @@ TITLE_LENGTH: Final = 20  # characters of a section's name in the note
 NOTE_SHARE: Final = 0.5  # of the limit; a longer note is left out
 
 
-@dataclass(frozen=True, slots=True)
-class Omission:
+class Omission(msgspec.Struct, frozen=True):
     """How many entries of a top-level section did not fit."""
 
     section: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class _PromptUnit:
+class _PromptUnit(msgspec.Struct, frozen=True):
     """Entries that are chosen together: positions of their blocks in the document."""
 
     blocks: tuple[int, ...]

@@ -1,7 +1,6 @@
 """The results of `load`, `update` and `history`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -17,8 +16,7 @@ LoadScope = Literal["user", "device"]  # user: with a digest of the other device
 LoadSource = Literal["cloud", "local", "template"]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(msgspec.Struct, frozen=True):
     """The answer of `load`. `stale`: the cloud did not answer, so other devices may know more."""
 
     content: str
@@ -66,8 +64,7 @@ class LoadResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateResult:
+class UpdateResult(msgspec.Struct, frozen=True):
     """The answer of `update`. `recorded` is false only if there was nothing to save; `reason` says what was special."""
 
     event_id: str | None

@@ -43,8 +43,7 @@ DERIVED_FROM_USE: Final = "use"  # a task or command that came often; once remov
 EventOrder = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPosition:
+class EntryPosition(msgspec.Struct, frozen=True):
     """Where an event puts an entry: at the end of the section, or after an entry (None: first in the section)."""
 
     order: EventOrder

@@ -5,7 +5,8 @@ The rules: `docs/decisions/012-shared-document.md`.
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.entry_ids import text_hash
@@ -24,8 +25,7 @@ from sync.document.shared.entry_ops import (
 from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED
 
 
-@dataclass(slots=True)
-class EntryState:
+class EntryState(msgspec.Struct):
     """The reduced state of an entry.
 
     `text` is empty before an addition or edit arrives. `positions` are all positions so far; the last one counts.
@@ -35,10 +35,10 @@ class EntryState:
     entry_id: str
     text: str
     positions: list[EntryPosition]
-    live_ids: set[str] = field(default_factory=set)
-    removed_before_added: set[str] = field(default_factory=set)  # removed before the addition arrived
-    texts_by_hash: dict[str, str] = field(default_factory=dict)  # all its texts so far
-    derived_from: set[str] = field(default_factory=set)  # hashes of texts that the program, and nobody else, replaced
+    live_ids: set[str] = msgspec.field(default_factory=set)
+    removed_before_added: set[str] = msgspec.field(default_factory=set)  # removed before the addition arrived
+    texts_by_hash: dict[str, str] = msgspec.field(default_factory=dict)  # all its texts so far
+    derived_from: set[str] = msgspec.field(default_factory=set)  # hashes of texts that only the program replaced
 
     @property
     def is_present(self) -> bool:

@@ -8,8 +8,9 @@ text, since the document also leaves this device; the version history has the va
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sync.document.capture.exchange_events import is_too_large_for_event
 from sync.document.markdown.model import Block, BlockKind, Encoding, Entry, MemoryDocument, Section, Snapshot
@@ -21,8 +22,7 @@ _PLACEHOLDER: Final = re.compile(r"\[[^\[\]]{1,20}\]")
 RedactText = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalForm:
+class LocalForm(msgspec.Struct, frozen=True):
     """The form of one device's file, independent of its lines."""
 
     front_matter: str = ""  # raw, line endings included
@@ -38,15 +38,14 @@ class LocalForm:
         return cls(front, title, document.newline, document.encoding, document.bom)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalOverlay:
+class LocalOverlay(msgspec.Struct, frozen=True):
     """One device's additions to the shared document. Sections are redacted, as in the log."""
 
-    form: LocalForm = field(default_factory=LocalForm)
-    texts: dict[str, str] = field(default_factory=dict)  # by canonical id, if they differ
-    titles: dict[str, str] = field(default_factory=dict)  # headings as typed, by their redacted form
+    form: LocalForm = msgspec.field(default_factory=LocalForm)
+    texts: dict[str, str] = msgspec.field(default_factory=dict)  # by canonical id, if they differ
+    titles: dict[str, str] = msgspec.field(default_factory=dict)  # headings as typed, by their redacted form
     # Lines and sections that no event names; each line with the id of the entry before it.
-    local_lines: dict[Section, list[tuple[str | None, Entry]]] = field(default_factory=dict)
+    local_lines: dict[Section, list[tuple[str | None, Entry]]] = msgspec.field(default_factory=dict)
     local_sections: tuple[Section, ...] = ()
 
 

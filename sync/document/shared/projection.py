@@ -5,9 +5,10 @@ writer threads share it under a lock. The writer adds events of its open transac
 """
 
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
@@ -32,8 +33,7 @@ SHARED_OFFSET: Final = SHARED_DOCUMENT.name  # log position up to which the newe
 CACHED_REDACTIONS: Final = 4_096  # lines typed here; each redaction runs all rules
 
 
-@dataclass(frozen=True, slots=True)
-class SharedChange:
+class SharedChange(msgspec.Struct, frozen=True):
     """The document with events beyond the newest version, the time of the newest one, and the log position."""
 
     snapshot: Snapshot

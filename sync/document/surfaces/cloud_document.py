@@ -6,9 +6,10 @@ the server, and ours is not sent. Why a sent version is noted only once the serv
 docs/decisions/009-sent-versions.md.
 """
 
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.cloud.port import SnapshotRow
 from sync.document.markdown.model import Snapshot

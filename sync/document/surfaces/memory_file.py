@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from sync.clock import Clock
 from sync.document.markdown.language import LanguageChoice
@@ -55,8 +56,7 @@ class _WritePermission(Enum):
     NOTHING = "nothing"  # it cannot be parsed, or the user has to say what was meant
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFileDeps:
+class MemoryFileDeps(msgspec.Struct, frozen=True):
     """Where else a document may be: the app's cache, which is written with `write_back`, and the other profiles.
 
     `parked_folder`: the profile's own folder for its documents that turned up in the wrong place. `locale`: of the

@@ -1,7 +1,8 @@
 """The document's copy in the cloud as a surface beside the file: the versions sent there, and other programs' edits."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from sync.db.engine import Transaction
 from sync.document import store
@@ -19,8 +20,7 @@ from sync.log import store as log_store
 from sync.log.model import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingVersion:
+class OutgoingVersion(msgspec.Struct, frozen=True):
     """A document to be sent, and what it contains, all of one moment."""
 
     sha256: str  # of the document as it is here

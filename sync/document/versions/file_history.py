@@ -5,9 +5,10 @@ together or not at all. Nothing here touches the file; `sync.document.surfaces.m
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+import msgspec
 
 from sync.db.engine import Transaction
 from sync.db.schema import VERSION_ON_DISK
@@ -35,8 +36,7 @@ HASH_PREFIX: Final = re.compile(r"[0-9a-f]{7,64}")
 SEE_HISTORY: Final = "`xiaobai-memory history` (`memory/history`) lists the versions and their hashes."
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(msgspec.Struct, frozen=True):
     """The newest version, the number of the version that the file had last, and what is left to do.
 
     `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished. `has_old_days`: days

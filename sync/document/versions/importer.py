@@ -4,10 +4,12 @@ Skipped are lines that the document has in the same section, and everything that
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, time
 from functools import partial
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import timestamp, utc_offset_minutes
 from sync.db.engine import Transaction
@@ -30,8 +32,7 @@ from sync.log.model import EventDraft, Origin
 NOON: Final = time(12)
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentImportResult:
+class DocumentImportResult(msgspec.Struct, frozen=True):
     """`found` and `recorded` entries; `too_large`: lines that no event can hold."""
 
     found: int

@@ -8,10 +8,12 @@ since. Exchanges are dated to noon of their day, other lines to the time in the 
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.document.markdown.edits import exchange_lines
 from sync.document.markdown.entry_ids import entry_id_from_hex
@@ -27,8 +29,7 @@ _QUESTION: Final = re.compile(r"\s*[-*+]\s*(?:用户问|(User asked))\s*[：:]\s
 _ANSWER: Final = re.compile(r"\s*[-*+]\s*AI\s*(?:答|(answered))\s*[：:]\s*(.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedExchange:
+class ImportedExchange(msgspec.Struct, frozen=True):
     """An exchange read from its two lines; either may be empty."""
 
     day: date
@@ -48,8 +49,7 @@ class ImportedExchange:
         return (RECORDS, day_label(self.day)), asked if self.question else answered
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedLine:
+class ImportedLine(msgspec.Struct, frozen=True):
     """A single line; the same text twice in one section is one line."""
 
     section: Section

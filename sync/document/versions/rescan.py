@@ -7,7 +7,6 @@ server and on every device. Archived events are corrected in the archives. See d
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -30,8 +29,7 @@ IDS_PER_REQUEST: Final = 200  # events that one erasure request names
 WRAPPER_BYTES: Final = 1024  # bytes that a corrected payload may have beyond the limit of an event
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadCorrection:
+class PayloadCorrection(msgspec.Struct, frozen=True):
     """An event, and its payload under the current rules."""
 
     event: Event
@@ -50,8 +48,7 @@ class ArchivedEvents(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RescanResult:
+class RescanResult(msgspec.Struct, frozen=True):
     """How many `events` the log has, which events are `corrected`, and how many values of each kind were found.
 
     `applied`: the corrections are recorded. `unread`: archives that could not be read.
@@ -64,13 +61,12 @@ class RescanResult:
     unread: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _ScanState:
+class _ScanState(msgspec.Struct):
     """The scan of the log or of the archives. `hash_events` name the state of a line by its hash."""
 
     events: int = 0
-    corrections: dict[str, PayloadCorrection] = field(default_factory=dict)
-    hash_events: list[Event] = field(default_factory=list)
+    corrections: dict[str, PayloadCorrection] = msgspec.field(default_factory=dict)
+    hash_events: list[Event] = msgspec.field(default_factory=list)
 
 
 async def rescan(

@@ -1,8 +1,9 @@
 """The snapshots that `load` has returned and that are no versions: an app may base its next save on one."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.document.markdown.model import Snapshot, Version
 from sync.document.ownership.fingerprints import OwnershipMarks

@@ -5,8 +5,10 @@ Each is a `SurfaceEdit`, which `ingest_edit` asks for what differs between them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.db.schema import VERSION_ON_DISK

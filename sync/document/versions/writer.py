@@ -5,10 +5,11 @@ everything before the offset as it was typed; nothing behind the offset was type
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
+
+import msgspec
 
 from sync.clock import Clock, to_unix_ms, uuid7
 from sync.db.engine import Transaction
@@ -34,8 +35,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentView:
+class DocumentView(msgspec.Struct, frozen=True):
     """The newest known document. `exists`: there is a file or an event behind it, not only the template."""
 
     snapshot: Snapshot
@@ -66,8 +66,7 @@ class BaseReason(StrEnum):
     UNKNOWN = "no version is known that the edited text could have been loaded from, so no missing line is a removal"
 
 
-@dataclass(frozen=True, slots=True)
-class BaseChoice:
+class BaseChoice(msgspec.Struct, frozen=True):
     """The version that an edit is compared with, and why.
 
     `loaded`: what the editor had loaded, also if the user's confirmation outranks it. `candidates`: oldest first.
@@ -79,8 +78,7 @@ class BaseChoice:
     candidates: Sequence[Version] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EditResult:
+class EditResult(msgspec.Struct, frozen=True):
     """What an edit amounts to: its operations, the hash of the result, and the base it was compared with."""
 
     operations: tuple[Operation, ...]

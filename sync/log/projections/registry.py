@@ -4,8 +4,9 @@ Retention keeps an event until the projections that read it have passed it. A ro
 here nor in `sync.log.local_state` belongs to another program, which reads every event.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.db.schema import DOCUMENT_LOG_OFFSET
 from sync.log.event_types import (
@@ -25,8 +26,7 @@ from sync.log.event_types import (
 from sync.log.model import Event
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectionEntry:
+class ProjectionEntry(msgspec.Struct, frozen=True):
     """A projection as others need to know it. Without `event_types` it reads every event.
 
     `delays_retention`: it reads payloads, so an event may expire only after the projection has passed it.

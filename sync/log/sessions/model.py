@@ -7,8 +7,9 @@ event started.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from sync.clock import from_unix_ms, timestamp
 from sync.log.envelope import event_ms
@@ -26,8 +27,7 @@ RESERVED_META_FIELDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSpan:
+class SessionSpan(msgspec.Struct, frozen=True):
     """The place of a session in the log. Its last event is the last one that is not only about the session.
 
     Times are Unix milliseconds. `device_id` and the project are those of its first event. `newest_ts_ms` ignores
@@ -47,15 +47,14 @@ class SessionSpan:
     recorded_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A session. `meta` holds title, tags, summary and other fields of its events; the newest value wins."""
 
     span: SessionSpan
     started_at: str | None
     ended_at: str | None
     end_reason: str | None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def is_described(self) -> bool:

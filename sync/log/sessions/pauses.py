@@ -6,8 +6,9 @@ minute, extends it; so does one that finds the pause in the future, because the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
@@ -22,8 +23,7 @@ EXTEND_AFTER_MS: Final = 60_000
 SAVE_AGAIN_HINT: Final = "Say 记住这个 or `save this` in this session to save it again."
 
 
-@dataclass(frozen=True, slots=True)
-class SavePauses:
+class SavePauses(msgspec.Struct, frozen=True):
     """Applies the pauses of one profile to what other programs record."""
 
     events: EventLog

@@ -1,7 +1,6 @@
 """SQL of sessions: their places in the log, and the events about them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -68,8 +67,7 @@ _SKIPS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PausedSessions:
+class PausedSessions(msgspec.Struct, frozen=True):
     """Paused sessions, and the start (Unix ms) of this device's pause for events without a session id."""
 
     session_ids: frozenset[str]

@@ -8,7 +8,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,8 +49,7 @@ class SessionListFilter(msgspec.Struct, forbid_unknown_fields=True):
     limit: int = MAX_LISTED
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUpsertResult:
+class SessionUpsertResult(msgspec.Struct, frozen=True):
     """A session after an upsert. `recorded` is false if nothing was new."""
 
     session: Session

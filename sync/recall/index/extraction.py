@@ -6,9 +6,11 @@ events are found too. An erased event has no items.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.clock import to_unix_ms
 from sync.log.envelope import event_ms
@@ -75,8 +77,7 @@ _UNINDEXED_FIELDS: Final = frozenset({"id", "timestamp", "last_occurred", "tags"
 NOTE: Final = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """A text to index. `entry_id`: the document's entry or the daily record whose former item it replaces."""
 
     kind: str
@@ -87,8 +88,7 @@ class Item:
     marks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedItem:
+class RemovedItem(msgspec.Struct, frozen=True):
     """A removed entry of the document, or a removed daily record."""
 
     entry_id: str

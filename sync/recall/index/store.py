@@ -7,9 +7,10 @@ Erased terms leave it when its segments are merged, in steps that let other writ
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from sync.clock import EPOCH
 from sync.db.engine import Transaction
@@ -80,8 +81,7 @@ class ItemRow(NamedTuple):
         return index_terms(f"{self.text} {self.marks}")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFilter:
+class ItemFilter(msgspec.Struct, frozen=True):
     """Restricts a search; times in Unix milliseconds, `until_ms` exclusive."""
 
     project_ids: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ The tables are created and dropped with those of the items. Items are embedded i
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sync.db.engine import Transaction
 
@@ -21,8 +22,7 @@ CHUNK_VALUES: Final = 500  # parameters of one statement
 TABLE_NAMES: Final = ("recall_vectors", "recall_model")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingState:
+class EmbeddingState(msgspec.Struct, frozen=True):
     """The model, the last embedded item, and the number of vectors removed so far."""
 
     model: str
@@ -30,8 +30,7 @@ class EmbeddingState:
     removed_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class VectorRow:
+class VectorRow(msgspec.Struct, frozen=True):
     """An item's vector; `is_dense`: of a text in a script without spaces."""
 
     item_id: int
@@ -39,8 +38,7 @@ class VectorRow:
     vector: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PendingEmbeddings:
+class PendingEmbeddings(msgspec.Struct, frozen=True):
     """The id and text of the next items to embed, and the state before them."""
 
     state: EmbeddingState

@@ -5,8 +5,9 @@ hardly a word in common with them, because the session of a process has several 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.recall.index.extraction import DAILY_RECORD, TURN_KINDS
 from sync.recall.model import Hit, TalkPart

@@ -7,8 +7,10 @@ Each side is scaled to 0..1 first, 1 for its best item; of keyword scores the ro
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from sync.recall.ranking.bm25 import KeywordMatch
 
@@ -19,8 +21,7 @@ CONFIDENT_COVER: Final = (0.3, 0.7)  # the best item's cover at which the boost 
 PREFERRED_FACTOR: Final = 1.15  # of an item in the time span that a long message names
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True):
     """`decay`: the factor of a score after a day. `limit`: at most so many hits.
 
     `keyword_boost`: the additional weight of keywords that cover most of the query.

@@ -5,8 +5,9 @@ Two hits that hold the same rare words of a question about the present are two a
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.recall.model import Hit
 from sync.recall.query import ParsedQuery

@@ -7,8 +7,9 @@ docs/decisions/029-relevance.md.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sync.recall.relevance.message_signals import MessageSignals
 from sync.recall.text.tokenizer import index_terms
@@ -25,8 +26,7 @@ GENERIC_TERMS: Final = frozenset(  # in messages about anything; Latin words as 
 DENSE_SUFFIX: Final = "_dense"  # the same feature in a message of a script without spaces
 
 
-@dataclass(frozen=True, slots=True)
-class ItemEvidence:
+class ItemEvidence(msgspec.Struct, frozen=True):
     """What an item and a message have in common. `rare_value`: the weight of rare terms in both.
 
     `rare_share`: that value's share of the message's. `cosines`: by name of the model.
@@ -40,8 +40,7 @@ class ItemEvidence:
 NO_EVIDENCE: Final = ItemEvidence(0.0, 0.0, {})
 
 
-@dataclass(frozen=True, slots=True)
-class LogisticModel:
+class LogisticModel(msgspec.Struct, frozen=True):
     """A logistic regression on named features. `threshold`: the least relevance that is given to a model."""
 
     weights: Mapping[str, float]
@@ -49,8 +48,7 @@ class LogisticModel:
     threshold: float
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True):
     """A model for each set of embedding models, by their names joined with "+"; "" for words alone.
 
     `background`: the share of messages that contain a term, of common terms.

@@ -1,9 +1,10 @@
 """Read what kind of message this is, from its words alone: small talk, about the user, about the past. Pure."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from sync.recall.semantic.embedder import is_dense
 from sync.recall.text.tokenizer import normalise
@@ -96,8 +97,7 @@ _MARKS: Final = re.compile(r"[\W_]+")
 _LATIN_WORD: Final = re.compile(r"[a-z']+")
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSignals:
+class MessageSignals(msgspec.Struct, frozen=True):
     """What a message is like. `self_mentions`: how often the user speaks of themselves, at most `MAX_MENTIONS`."""
 
     is_small_talk: bool

@@ -8,8 +8,9 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from sync.db.engine import Database, Transaction
 from sync.recall.index import vector_store
@@ -26,8 +27,7 @@ EMPTY_TEXT: Final = "-"  # replaces a text that redaction leaves empty, because 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
+class QueryVector(msgspec.Struct, frozen=True):
     """A query's vector, or why there is none."""
 
     state: Semantic

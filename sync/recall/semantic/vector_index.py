@@ -7,9 +7,9 @@ kind of script, because e5 ranks every Chinese text above every English one for 
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,8 +36,7 @@ def quantize(vector: bytes) -> bytes:
     return bytes(scale.tobytes() + np.round(numbers / scale).astype(np.int8).tobytes())
 
 
-@dataclass(frozen=True, slots=True)
-class CosineBaseline:
+class CosineBaseline(msgspec.Struct, frozen=True):
     """Mean and deviation of the cosines, of scripts with spaces first, then of those without."""
 
     mean: Floats
@@ -160,8 +159,7 @@ class VectorIndex:
         return CosineBaseline(np.array(means, np.float32), np.sqrt(np.array(spreads, np.float32)))
 
 
-@dataclass(frozen=True, slots=True)
-class VectorQuery:
+class VectorQuery(msgspec.Struct, frozen=True):
     """A query to a vector index. Scores are standard deviations above the mean."""
 
     index: VectorIndex

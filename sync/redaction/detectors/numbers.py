@@ -6,8 +6,9 @@ are none. A window has at most 19 digits, so the work is linear.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, SecretSpan
 from sync.redaction.pattern import Pattern
@@ -42,8 +43,7 @@ _GLUED_WORDS: Final = frozenset(
 ) | frozenset(("hm", "to", "no", "id", "u", "p", "t", "m", "is"))
 
 
-@dataclass(frozen=True, slots=True)
-class _DigitGroup:
+class _DigitGroup(msgspec.Struct, frozen=True):
     """Digits `start` up to `end`, after the separator `before` (empty for the first)."""
 
     start: int

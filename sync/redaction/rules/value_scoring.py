@@ -4,8 +4,9 @@ From loose to strict: a password after `=` may be nearly anything; a value after
 a weak name (`key`, the name of a service) must look random and long.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sync.redaction.model import CODE, PASSWORD, TOKEN
 from sync.redaction.pattern import Pattern
@@ -44,8 +45,7 @@ _NAME_VERSION: Final = Pattern(r"[A-Za-z][A-Za-z\-]*[\-@:]v?[0-9]+(?:\.[0-9]+)+[
 _RESOURCES: Final = ("-secret", "-secrets", "-token", "-key", "-keys", "-password", "-credentials", "-auth")
 
 
-@dataclass(frozen=True, slots=True)
-class SecretCandidate:
+class SecretCandidate(msgspec.Struct, frozen=True):
     """The name and the operator before a value.
 
     `operator` is `symbol` (= : =>), `copula` (是, is), `list` (a comma or bracket), `blank`, or `backwards` if the

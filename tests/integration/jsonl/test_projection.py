@@ -4,12 +4,12 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filelock import FileLock
+from msgspec.structs import replace
 
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl import event_file

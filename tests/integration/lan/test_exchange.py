@@ -1,9 +1,9 @@
 """Devices that meet on a network: real logs, every event once everywhere, erasures first, nothing local."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.errors import DeviceForked
 from sync.lan import store

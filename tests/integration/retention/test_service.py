@@ -8,12 +8,12 @@ import sqlite3
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.archive.container import ArchiveReader, ArchiveWriter
 from sync.archive.model import ArchiveImportResult

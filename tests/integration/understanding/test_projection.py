@@ -3,11 +3,11 @@
 import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sync.clock import format_hlc
 from sync.db.engine import Transaction

@@ -9,8 +9,10 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
+
+from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.cloud.auth_port import AuthPort, AuthSession

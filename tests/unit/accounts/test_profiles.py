@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.accounts.profiles import (
     Installation,

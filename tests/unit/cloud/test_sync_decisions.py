@@ -1,11 +1,10 @@
 """Batches, halves, and a cursor that never passes an event that it has not seen."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sync.cloud.port import SyncAnswer
 from sync.cloud.sync_decisions import check_page, next_batch, split_batch

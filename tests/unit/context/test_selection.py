@@ -1,6 +1,6 @@
 """Which items belong to a message."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sync.context import selection
 from sync.context.model import Candidate, Outcome, Reason

@@ -1,12 +1,12 @@
 """Events of other programs are checked, redacted and limited, and refused as a whole if one is wrong."""
 
 import json
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from sync.clock import UTC_CLOCK, Clock, SystemClock, utc_offset_minutes
 from sync.errors import InvalidInput, TooLarge

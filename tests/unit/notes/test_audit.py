@@ -1,10 +1,10 @@
 """The audit of notes: events of other programs cannot stop it, and what it records fits into an event."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.log.event_types import MEMORY_QUESTION_ASKED
 from sync.log.model import MAX_EVENT_BYTES

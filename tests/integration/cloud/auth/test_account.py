@@ -6,11 +6,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from msgspec.structs import replace
 
 from sync.cloud.auth.account import REFRESH_GRACE_SECONDS, Account
 from sync.cloud.auth.session_storage import FileSessionStorage

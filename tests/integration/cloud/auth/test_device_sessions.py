@@ -1,10 +1,10 @@
 """A login belongs to the device that registered with it; revoking the device ends it everywhere."""
 
-from dataclasses import replace
 from uuid import uuid4
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import Cloud, DeviceFacts, EndedSessions, SyncRequest

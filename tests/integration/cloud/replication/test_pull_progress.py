@@ -1,10 +1,10 @@
 """The progress of a pull that takes more than one answer: the first one, after an outage, after a reset."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.port import SyncAnswer
 from sync.cloud.replication.pull_progress import PullProgress

@@ -1,11 +1,11 @@
 """Restored backups of the server and of a device: each gets back from the other what it lost."""
 
 import shutil
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.port import SyncAnswer
 from sync.errors import CloudUnavailable, DeviceConflict

@@ -4,12 +4,12 @@ import asyncio
 import gc
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud.port import STALE_DOCUMENT, SnapshotRow, SyncAnswer
 from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES

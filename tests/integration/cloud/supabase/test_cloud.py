@@ -6,11 +6,11 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from sync.clock import SystemClock
 from sync.cloud.auth_port import AuthSession

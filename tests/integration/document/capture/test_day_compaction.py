@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.document.capture.day_compaction import MAX_DAYS
 from sync.document.erasure.erasure import request

@@ -1,9 +1,9 @@
 """The first answer of a starting sidecar equals that of the open app."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pydantic import SecretStr
 
 from bridge.sidecar import _cold_loader

@@ -3,11 +3,11 @@
 import random
 import shutil
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from sqlite3 import connect
 
 import pytest
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.db.migrate import known_migrations

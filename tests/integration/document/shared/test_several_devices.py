@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.port import SyncAnswer

@@ -1,11 +1,11 @@
 """The document's row on the server as a surface: what another program writes there is an edit of what was sent."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.document.surfaces.cloud_document import CloudDocument

@@ -4,12 +4,12 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.contract import event_files
 from sync.errors import InvalidInput

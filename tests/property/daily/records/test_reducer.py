@@ -1,10 +1,10 @@
 """The reducer gives the same records for any order of arrival, incrementally and from the beginning."""
 
-from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from sync.daily.model import MARKS
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events

@@ -1,11 +1,11 @@
 """The methods table and its parameters."""
 
 import sys
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bridge.api.method_table import Context, LazyMethod, Method, MethodTable, NoParams, Params
 from bridge.methods.registry import METHOD_TABLE

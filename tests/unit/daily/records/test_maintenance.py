@@ -1,8 +1,7 @@
 """Repeats, expired records, questions to the user."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sync.daily.conversation.extractive_summary import summarise
 from sync.daily.conversation.keywords import is_same_text, similarity

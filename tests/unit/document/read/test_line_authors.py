@@ -1,6 +1,6 @@
 """Which lines under 用户偏好 are marked with the device or the program that wrote them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse

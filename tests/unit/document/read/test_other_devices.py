@@ -1,10 +1,10 @@
 """The lines of other devices come from untrusted events: nothing in them may break a load."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.document.markdown.template import PREFERENCES
 from sync.document.read.device_digest import CONVERSATION_LINES, DEFAULT_WEIGHT, DEVICES_LIMIT, LINES_LIMIT

@@ -1,8 +1,9 @@
 """Events of all devices become one document."""
 
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
+
+from msgspec.structs import replace
 
 from sync.clock import format_hlc
 from sync.document.markdown.entry_ids import text_hash

@@ -1,6 +1,6 @@
 """Of two answers to a question about the present the newer one comes first."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sync.recall.model import Hit
 from sync.recall.query import ParsedQuery

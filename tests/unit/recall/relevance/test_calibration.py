@@ -1,8 +1,7 @@
 """Relevance from absolute evidence."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sync.recall.ranking.bm25 import term_weights
 from sync.recall.relevance.calibration import ItemEvidence, features, gather_evidence, rare_weights
