@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from sync.settings.sections import SettingsSection
-from sync.settings.settings import NESTING_SEPARATOR, Settings
+from sync.settings.reader import NESTING_SEPARATOR, SectionModel, settings_model
 from sync.settings.values import HttpAddress, KeepLimit
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -35,7 +34,9 @@ KINDS: Final = {
 
 
 def table() -> str:
-    rows = [f"| `{name}` | {default} | {values} | {about} |" for name, default, values, about in _rows(Settings)]
+    rows = [
+        f"| `{name}` | {default} | {values} | {about} |" for name, default, values, about in _rows(settings_model())
+    ]
     return "\n".join(["| setting | default | values | meaning |", "|---|---|---|---|", *rows])
 
 
@@ -50,10 +51,15 @@ def _rows(model: type[BaseModel], prefix: str = "", inherited: str = "") -> Iter
         variable = prefix + name.upper()
         kind, bounds = _examine(field)
         about = field.description or inherited
-        if isinstance(kind, type) and issubclass(kind, SettingsSection):
+        if isinstance(kind, type) and issubclass(kind, SectionModel):
             yield from _rows(kind, variable + NESTING_SEPARATOR, about)
         else:
-            yield variable, _default(variable, field.default), _values(kind, bounds), about
+            yield (
+                variable,
+                _default(variable, field.get_default(call_default_factory=True)),
+                _values(kind, bounds),
+                about,
+            )
 
 
 def _examine(field: FieldInfo) -> tuple[Any, tuple[Any, Any, str]]:

@@ -1,4 +1,4 @@
-"""The data directory and the `config.toml` in it. Imports no pydantic: a command beside a sidecar needs no more."""
+"""The data directory, the memory file and the `config.toml`. Imports no pydantic: most processes need no more."""
 
 import os
 import tomllib
@@ -14,6 +14,10 @@ from sync.settings.values import decode_path, is_relative_path
 ENV_PREFIX: Final = "XIAOBAI_"
 CONFIG_FILE: Final = "config.toml"
 DATA_DIR_VARIABLE: Final = f"{ENV_PREFIX}DATA_DIR"
+EMBEDDINGS_KEY_VARIABLE: Final = f"{ENV_PREFIX}EMBEDDINGS_KEY"  # a secret, so it is no setting and in no file
+MODEL_KEY_VARIABLE: Final = f"{ENV_PREFIX}MODEL_KEY"  # likewise
+SECRET_VARIABLES: Final = frozenset({EMBEDDINGS_KEY_VARIABLE, MODEL_KEY_VARIABLE})
+PATHS: Final = ("memory_file", "data_dir")  # the settings that are read without pydantic if no other is set
 
 
 def default_data_dir() -> Path:
@@ -26,10 +30,29 @@ def find_data_dir(flag: object, environment: Mapping[str, str]) -> Path:
     named = named_data_dir(None if flag is None else resolve_flag_path(flag), environment)
     if named is None:
         named = read_config_file(None).get("data_dir", default_data_dir())
+    return _decode_path("data_dir", named)
+
+
+def read_paths(flags: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """The values of `PATHS` that are set; None if any other setting is. Raises SettingsError."""
+    names = {name.upper(): value for name, value in environment.items()}
+    in_environment = {
+        name.removeprefix(ENV_PREFIX).lower(): value
+        for name, value in names.items()
+        if name.startswith(ENV_PREFIX) and name not in SECRET_VARIABLES
+    }
+    given = {name: resolve_flag_path(value) for name, value in flags.items()}
+    values = read_config_file(named_data_dir(given.get("data_dir"), environment)) | in_environment | given
+    if not values.keys() <= set(PATHS):
+        return None
+    return {name: _decode_path(name, values[name]) for name in PATHS if name in values}
+
+
+def _decode_path(name: str, value: object) -> Path:
     try:
-        return decode_path(named)
+        return decode_path(value)
     except ValueError as error:
-        raise SettingsError(f"{DATA_DIR_VARIABLE} (data_dir): {error}") from None
+        raise SettingsError(f"{ENV_PREFIX}{name.upper()} ({name}): {error}") from None
 
 
 def named_data_dir(flag: object, environment: Mapping[str, str]) -> object:

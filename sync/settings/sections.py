@@ -1,51 +1,49 @@
-"""The groups of settings. `settings.py` reads and checks them; docs/settings.md shows the descriptions below."""
+"""The groups of settings: types, bounds, defaults, and the descriptions of docs/settings.md.
+
+`reader.py` checks values by them. Imports no pydantic: a process for which nothing is set needs none.
+"""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+import msgspec
+from msgspec import Meta
 
-from sync.settings.values import HttpAddress, KeepLimit, decode_address, decode_limit, decode_path, mask_credentials
-
-SettingPath = Annotated[Path, PlainValidator(decode_path), PlainSerializer(str)]
-Address = Annotated[HttpAddress, PlainValidator(decode_address), PlainSerializer(mask_credentials)]
-Limit = Annotated[KeepLimit, PlainValidator(decode_limit)]
+from sync.settings.values import HttpAddress, KeepLimit
 
 
-class SettingsSection(BaseModel):
+class SettingsSection(msgspec.Struct, frozen=True):
     """A group of settings: `XIAOBAI_<GROUP>__<NAME>`, or a table of `config.toml`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
-
-class LoadSettings(SettingsSection):
+class LoadSettings(SettingsSection, frozen=True):
     other_devices: Annotated[
         Literal["digest", "off"],
-        Field(description="`off` leaves the other devices out of `load`; `devices hide` does so with one"),
+        Meta(description="`off` leaves the other devices out of `load`; `devices hide` does so with one"),
     ] = "digest"
 
 
-class PrivacySettings(SettingsSection):
+class PrivacySettings(SettingsSection, frozen=True):
     store_messages: Annotated[
         bool,
-        Field(
+        Meta(
             description="keep whole messages, redacted, besides the summaries. Without it only role and length are"
             " kept of a `message` event that a program appends, so recall and daily records of such sessions need"
             " `memory/update` or `daily/record`"
         ),
     ] = False
     retention_days: Annotated[
-        Limit, Field(description="days that events are kept on this device; older ones go into an archive")
+        KeepLimit, Meta(description="days that events are kept on this device; older ones go into an archive")
     ] = KeepLimit(-1)
     retention_megabytes: Annotated[
-        Limit, Field(description="megabytes of event payloads that are kept; the oldest go into an archive first")
+        KeepLimit, Meta(description="megabytes of event payloads that are kept; the oldest go into an archive first")
     ] = KeepLimit(-1)
     encrypt_at_rest: Annotated[
-        bool, Field(description="encrypt the profiles' databases on disk; needs the extra `encryption`")
+        bool, Meta(description="encrypt the profiles' databases on disk; needs the extra `encryption`")
     ] = False
     erasure_events: Annotated[
         int,
-        Field(
+        Meta(
             ge=0,
             le=1_000_000,
             description="an erasure by another device that removes more events than this from this device waits for"
@@ -54,7 +52,7 @@ class PrivacySettings(SettingsSection):
     ] = 20
     erasure_percent: Annotated[
         int,
-        Field(
+        Meta(
             ge=1,
             le=100,
             description="the same for this share of the document's lines; up to three lines never wait",
@@ -62,10 +60,10 @@ class PrivacySettings(SettingsSection):
     ] = 25
 
 
-class RecordSettings(SettingsSection):
+class RecordSettings(SettingsSection, frozen=True):
     min_importance: Annotated[
         float,
-        Field(
+        Meta(
             ge=0,
             le=1,
             description="below it (the caller's `importance`, else an estimate: small talk 0.05, an ordinary exchange"
@@ -74,7 +72,7 @@ class RecordSettings(SettingsSection):
     ] = 0.3
     preferences: Annotated[
         bool,
-        Field(
+        Meta(
             description="what you state about yourself (我对花生过敏, 以后都…, I prefer…) becomes a fact and a line"
             " under 用户偏好. Delete the line and the fact is retracted for good. Questions, quotations and pasted text"
             " state none"
@@ -82,60 +80,60 @@ class RecordSettings(SettingsSection):
     ] = True
     deduplicate: Annotated[
         bool,
-        Field(
+        Meta(
             description="count a repeated question with the same answer in its line (`（×2）`), and do not store an"
             " answer that only repeats memory"
         ),
     ] = True
 
 
-class RedactionSettings(SettingsSection):
+class RedactionSettings(SettingsSection, frozen=True):
     enabled: Annotated[
         bool,
-        Field(
+        Meta(
             description="`false` keeps this device's own document (unless it is shared) and events that never leave the"
             " device unredacted; everything else is redacted anyway"
         ),
     ] = True
     patterns: Annotated[
         tuple[str, ...],
-        Field(
+        Meta(
             description="more patterns (RE2 syntax; a group marks what is replaced), shown as `[自定义]`; try them with"
             " `redact`"
         ),
     ] = ()
 
 
-class SessionSettings(SettingsSection):
+class SessionSettings(SettingsSection, frozen=True):
     idle_minutes: Annotated[
-        float, Field(gt=0, le=10_080, description="minutes without a message after which a session ends")
+        float, Meta(gt=0, le=10_080, description="minutes without a message after which a session ends")
     ] = 30.0
 
 
-class DailySettings(SettingsSection):
+class DailySettings(SettingsSection, frozen=True):
     home: Annotated[
-        SettingPath,
-        Field(
+        Path,
+        Meta(
             description="folder of the daily records without a project, as `.cursor/skills/memories` below it;"
             " `DATA_DIR` if that is set"
         ),
-    ] = Field(default_factory=Path.home)
+    ] = msgspec.field(default_factory=Path.home)
 
 
-class LessonSettings(SettingsSection):
+class LessonSettings(SettingsSection, frozen=True):
     dir: Annotated[
-        SettingPath | None,
-        Field(
+        Path | None,
+        Meta(
             description="folder of the JSON files of the lessons, such as `~/.gclm-flow/memory`; what it has is read"
             " first. `lessons` in `DATA_DIR`, with a folder for each profile, by default"
         ),
     ] = None
 
 
-class DocumentSettings(SettingsSection):
+class DocumentSettings(SettingsSection, frozen=True):
     language: Annotated[
         Literal["auto", "zh", "en"],
-        Field(
+        Meta(
             description="of what the program writes: a new memory file, lines, system prompt and digest. `auto`: the"
             " language of the memory file; for a new one that of the app (`initialize`), else of the environment, else"
             " Chinese. What is written already is never translated"
@@ -143,85 +141,85 @@ class DocumentSettings(SettingsSection):
     ] = "auto"
     sharing: Annotated[
         Literal["device", "user"],
-        Field(description="`user`: one document for all devices of the account that have this setting"),
+        Meta(description="`user`: one document for all devices of the account that have this setting"),
     ] = "device"
     poll_seconds: Annotated[
-        float, Field(gt=0, le=60, description="how often the memory file is checked besides the watcher")
+        float, Meta(gt=0, le=60, description="how often the memory file is checked besides the watcher")
     ] = 3.0
     keep_versions: Annotated[
-        int, Field(ge=20, le=10_000, description="versions of the memory file that are kept; the base of late edits")
+        int, Meta(ge=20, le=10_000, description="versions of the memory file that are kept; the base of late edits")
     ] = 200
     keep_days: Annotated[
-        Limit,
-        Field(
+        KeepLimit,
+        Meta(
             description="days after which a day of conversations folds into one line under 更早的对话. Your own"
             " lines stay, and `restore` brings folded lines back; `-1`: never"
         ),
     ] = KeepLimit(30)
 
 
-class LanSettings(SettingsSection):
+class LanSettings(SettingsSection, frozen=True):
     enabled: Annotated[
         Literal["auto", "on", "off"],
-        Field(
+        Meta(
             description="sync directly with the account's devices on the local network. `auto`: while the account has"
             " a second device; `off`: no port is opened"
         ),
     ] = "auto"
     address: Annotated[
-        str, Field(max_length=64, description="the address that this device listens on; empty: all of them")
+        str, Meta(max_length=64, description="the address that this device listens on; empty: all of them")
     ] = ""
-    port: Annotated[int, Field(ge=0, le=65_535, description="the port; 0: any free one, another after each start")] = 0
+    port: Annotated[int, Meta(ge=0, le=65_535, description="the port; 0: any free one, another after each start")] = 0
 
 
-class SyncSettings(SettingsSection):
+class SyncSettings(SettingsSection, frozen=True):
     poll_seconds: Annotated[
-        float, Field(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
+        float, Meta(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
     ] = 30.0
-    timeout_seconds: Annotated[float, Field(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
-    push_events: Annotated[int, Field(ge=1, le=500, description="most events in one request")] = 200
+    timeout_seconds: Annotated[float, Meta(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
+    push_events: Annotated[int, Meta(ge=1, le=500, description="most events in one request")] = 200
     realtime: Annotated[
-        bool, Field(description="receive other devices' changes at once over Supabase Realtime; polling continues")
+        bool, Meta(description="receive other devices' changes at once over Supabase Realtime; polling continues")
     ] = True
 
 
-class RecallWeights(SettingsSection):
+class RecallWeights(SettingsSection, frozen=True):
     """Replacements for the preset's numbers."""
 
-    keyword: Annotated[float, Field(ge=0, le=1)] | None = None
-    semantic: Annotated[float, Field(ge=0, le=1)] | None = None
-    decay: Annotated[float, Field(gt=0, le=1)] | None = None  # what remains of a score after a day
+    keyword: Annotated[float, Meta(ge=0, le=1)] | None = None
+    semantic: Annotated[float, Meta(ge=0, le=1)] | None = None
+    decay: Annotated[float, Meta(gt=0, le=1)] | None = None  # what remains of a score after a day
 
 
-class RecallSettings(SettingsSection):
+class RecallSettings(SettingsSection, frozen=True):
     preset: Annotated[
         Literal["default", "seed000", "seed004"],
-        Field(
+        Meta(
             description="`default`: words and meaning alike, words more if one item holds most of a question;"
             " `seed000`: keyword 0.4, semantic 0.6, 5 % less for each day; `seed004`: 0.3, 0.7, two hits at most"
         ),
     ] = "default"
     weights: Annotated[
         RecallWeights,
-        Field(description="your own numbers in place of the preset's; a semantic weight of 0 searches by words alone"),
+        Meta(description="your own numbers in place of the preset's; a semantic weight of 0 searches by words alone"),
     ] = RecallWeights()
     scope_days: Annotated[
         int,
-        Field(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first"),
+        Meta(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first"),
     ] = 30
     embeddings: Annotated[
         Literal["auto", "off", "local", "api"],
-        Field(description="search by meaning: `auto` with the models of the extra `embeddings` if it is installed"),
+        Meta(description="search by meaning: `auto` with the models of the extra `embeddings` if it is installed"),
     ] = "auto"
     embeddings_url: Annotated[
-        Address | None,
-        Field(
+        HttpAddress | None,
+        Meta(
             description="an OpenAI-compatible API (`https://…/v1`), used with `RECALL__EMBEDDINGS=api` only; it gets"
             " redacted text only"
         ),
     ] = None
     embeddings_model: Annotated[
-        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
+        Annotated[str, Meta(min_length=1, max_length=200)] | None, Meta(description="the model of that API")
     ] = None
 
     @property
@@ -230,15 +228,15 @@ class RecallSettings(SettingsSection):
         return "openai" if self.embeddings == "api" else "local"
 
 
-class ModelSettings(SettingsSection):
+class ModelSettings(SettingsSection, frozen=True):
     url: Annotated[
-        Address | None,
-        Field(
+        HttpAddress | None,
+        Meta(
             description="an OpenAI-compatible API (`https://…/v1`) whose language model finds facts in the background;"
             " it gets redacted text only. An app can offer its own model instead ([facts](facts.md))"
         ),
     ] = None
     model: Annotated[
-        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(description="the model of that API")
+        Annotated[str, Meta(min_length=1, max_length=200)] | None, Meta(description="the model of that API")
     ] = None
-    max_calls_per_day: Annotated[int, Field(ge=0, le=1_000, description="calls of that API on one day")] = 20
+    max_calls_per_day: Annotated[int, Meta(ge=0, le=1_000, description="calls of that API on one day")] = 20

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, CorruptDatabase
@@ -87,7 +89,7 @@ def trial(seed: int) -> tuple[str, str]:
 
 async def _check_goes_on(home: Home, damage: Callable[[Path, random.Random], None], chance: random.Random) -> None:
     document = DocumentSettings(sharing=chance.choice(["device", "user"]))
-    home.settings = home.settings.model_copy(update={"document": document, "recall": RecallSettings(embeddings="off")})
+    home.settings = replace(home.settings, document=document, recall=RecallSettings(embeddings="off"))
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await _use_app(app, range(EXCHANGES))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from sync.app import App
 from sync.cloud import replication_store as cloud_store
@@ -132,7 +133,7 @@ async def test_a_document_that_says_more_than_its_events_is_parked_for_him(
 
 @pytest.mark.parametrize("sharing", ["device", "user"])
 async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine, sharing: Literal["device", "user"]) -> None:
-    machine.settings = machine.settings.model_copy(update={"document": DocumentSettings(sharing=sharing)})
+    machine.settings = replace(machine.settings, document=DocumentSettings(sharing=sharing))
     machine.type_below("### 工作习惯", "- 客人打的一行")
     machine.type_below("---", "\n## 客人的标题\n\n- 标题下的一行")
     await machine.log_in()

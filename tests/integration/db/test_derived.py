@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from sync.app import App
 from sync.cloud.contact import parse_contact
@@ -48,8 +49,8 @@ TABLES: Final = (
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
-    home.settings = home.settings.model_copy(
-        update={"recall": RecallSettings(embeddings="off"), "redaction": RedactionSettings(enabled=False)}
+    home.settings = replace(
+        home.settings, recall=RecallSettings(embeddings="off"), redaction=RedactionSettings(enabled=False)
     )
     return home
 

@@ -66,7 +66,7 @@ class Home(test_salvage.Home):
 
     def turn(self, encrypts: bool, **more: Any) -> None:
         privacy = PrivacySettings(encrypt_at_rest=encrypts)
-        self.settings: Settings = self.settings.model_copy(update={"privacy": privacy, **more})
+        self.settings: Settings = replace(self.settings, privacy=privacy, **more)
 
     @property
     def vault(self) -> DatabaseEncryption:

@@ -158,7 +158,7 @@ async def test_shown_lines_stay_and_others_leave_every_version(
     assert (await apply(harness)).forgotten == 0
     harness.clock.advance(days=2)
 
-    harness.options = harness.options.model_copy(update={"keep_days": KeepLimit(-1)})
+    harness.options = replace(harness.options, keep_days=KeepLimit(-1))
     harness.restart()
     done = await apply(harness)
 

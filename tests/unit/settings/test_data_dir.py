@@ -1,4 +1,4 @@
-"""The data directory that a command finds without pydantic is that of the settings."""
+"""What is read without pydantic is what the settings say with it."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 
 from sync.errors import SettingsError
 from sync.settings.data_dir import default_data_dir, find_data_dir
+from sync.settings.reader import read_settings
 from sync.settings.settings import Settings
 
 
@@ -16,7 +17,8 @@ from sync.settings.settings import Settings
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.delenv("XIAOBAI_DATA_DIR", raising=False)
+    for name in [name for name in os.environ if name.upper().startswith("XIAOBAI_")]:
+        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -34,7 +36,9 @@ def test_it_is_that_of_the_settings(
     if in_file is not None:
         default_data_dir().mkdir(parents=True)
         (default_data_dir() / "config.toml").write_text(f'data_dir = "{in_file}"', "utf-8")
-    assert find_data_dir(flag, os.environ) == Settings.from_sources(data_dir=flag).data_dir
+    settings = Settings.from_sources(data_dir=flag)
+    assert find_data_dir(flag, os.environ) == settings.data_dir
+    assert settings == read_settings({} if flag is None else {"data_dir": flag}, os.environ)
 
 
 @pytest.mark.parametrize("value", ["", "relative", "~nobody-of-that-name/x"])
@@ -47,7 +51,38 @@ def test_an_impossible_folder_is_refused_in_the_same_words(monkeypatch: pytest.M
     assert str(found.value) == str(read.value)
 
 
-def test_a_command_finds_it_without_pydantic() -> None:
-    program = "import sys, bridge.cli.fast_commands; print('pydantic' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "False"
+@pytest.mark.parametrize("variable", ["MEMORY_FILE", "DATA_DIR"])
+def test_an_impossible_path_is_refused_in_the_words_of_pydantic(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(f"XIAOBAI_{variable}", "relative")
+    with pytest.raises(SettingsError) as found:
+        Settings.from_sources()
+    with pytest.raises(SettingsError) as read:
+        read_settings({}, os.environ)
+    assert str(found.value) == str(read.value)
+
+
+@pytest.mark.parametrize("name", ["", "XIAOBAI_SYNC__POLL"])
+def test_a_name_that_is_no_setting_is_refused_without_any_other(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name or "xiaobai_memoryfile", "x")
+    with pytest.raises(SettingsError, match="is not a setting"):
+        Settings.from_sources()
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_imported"),
+    [
+        ({}, False),
+        ({"XIAOBAI_MEMORY_FILE": "~/m.md", "XIAOBAI_MODEL_KEY": "k"}, False),
+        ({"XIAOBAI_LOG_LEVEL": "DEBUG"}, True),
+    ],
+)
+def test_pydantic_is_imported_only_for_a_value_that_it_checks(variables: dict[str, str], is_imported: bool) -> None:
+    program = (
+        "import sys, bridge.cli.fast_commands; from sync.settings.settings import Settings; Settings.from_sources();"
+        "print('pydantic' in sys.modules)"
+    )
+    environment = os.environ | variables
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == str(is_imported)

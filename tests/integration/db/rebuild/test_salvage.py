@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sync.accounts.profiles import Profile, create_profile_folder, open_installation
 from sync.app import App
@@ -277,7 +278,7 @@ async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home
 
 async def test_what_recall_finds_is_found_again(home: Home) -> None:
     """The index's offset is salvaged, the index is not: it is rebuilt."""
-    home.settings = home.settings.model_copy(update={"recall": RecallSettings(embeddings="off")})
+    home.settings = replace(home.settings, recall=RecallSettings(embeddings="off"))
     async with home.app(AppMode.HELPER) as app:
         await app.log.append([draft("国庆节去黄山爬山")])
         assert len((await app.recall().search(SearchRequest("爬山"))).hits) == 1

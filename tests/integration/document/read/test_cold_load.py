@@ -68,7 +68,7 @@ async def test_without_the_memory_file_it_is_what_was_in_it(settings: Settings) 
 
 async def test_what_might_hold_a_first_document_is_opened_before_the_answer(settings: Settings) -> None:
     cloud = {"supabase_url": HttpAddress("http://127.0.0.1:9"), "supabase_key": SecretStr("sb_publishable_x")}
-    cached = settings.model_copy(update={"app_db": settings.data_dir.parent / "app.db"})
+    cached = replace(settings, app_db=settings.data_dir.parent / "app.db")
     assert cold_load_result(cached) is None
     settings.memory_file.write_text("# 我的\n\n- 一行\n", "utf-8")
     assert cold_load_result(settings) is None
@@ -76,6 +76,6 @@ async def test_what_might_hold_a_first_document_is_opened_before_the_answer(sett
     await opened_load_result(settings, AppMode.GUEST)
     assert cold_load_result(settings) is not None
     assert cold_load_result(cached) is None
-    assert cold_load_result(settings.model_copy(update=cloud)) is None
+    assert cold_load_result(replace(settings, **cloud)) is None
     await opened_load_result(settings, AppMode.GUEST, says="还没有写进文件")
     assert cold_load_result(settings) is None

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sync.app import App
 from sync.cloud.contact import parse_contact
@@ -33,7 +34,7 @@ TYPED = "- 我的手机是 13800138000"
 def home(tmp_path: Path, request: pytest.FixtureRequest) -> Home:
     home = Home(tmp_path)
     sharing = DocumentSettings(sharing=request.param)
-    home.settings = home.settings.model_copy(update={"document": sharing})
+    home.settings = replace(home.settings, document=sharing)
     return home
 
 
