@@ -2,7 +2,7 @@
 
 import sqlite3
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
@@ -26,7 +26,7 @@ def known_migrations() -> list[Migration]:
 @cache
 def _load_migrations() -> tuple[Migration, ...]:
     found = []
-    for file in (resources.files("sync.db") / "migrations").iterdir():
+    for file in Path(__file__).with_name("migrations").iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if file.name.endswith(".sql"):
             found.append(Migration(int(number), name, _split_statements(file.read_text("utf-8"))))

@@ -67,6 +67,7 @@ MEMORY_QUESTION_ASKED: Final = "memory_question_asked"
 MEMORY_QUESTION_ANSWERED: Final = "memory_question_answered"
 MEMORY_QUESTION_EXPIRED: Final = "memory_question_expired"
 
+USE_TYPES: Final = (EXCHANGE_RECORDED, TOOL_CALL)  # of which what is frequent is counted
 SESSION_END_TYPES: Final = (SESSION_FINALIZED, SESSION_ENDED)
 SESSION_EVENT_TYPES: Final = (SESSION_STARTED, *SESSION_END_TYPES, SESSION_META)  # about a session as a whole
 TYPES_WITH_TAGS: Final = (MEMORY_FACT, *SESSION_EVENT_TYPES)

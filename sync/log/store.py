@@ -6,7 +6,19 @@ from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, RowMapping, Select, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Select,
+    TextClause,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from sync.clock import (
     Clock,
@@ -315,10 +327,11 @@ def newest_position_of_types(connection: Transaction, types: Sequence[str]) -> i
 
 
 @cache
-def _newest_position_query(types: tuple[str, ...]) -> Select[Any]:
+def _newest_position_query(types: tuple[str, ...]) -> TextClause:
     """Build a query with one index lookup for each type; one aggregate would read all of their rows."""
-    lookups = (select(func.max(events.c.position)).where(events.c.type == kind).scalar_subquery() for kind in types)
-    return select(func.max(0, *(func.coalesce(lookup, 0) for lookup in lookups)))
+    names = [f"type{number}" for number in range(len(types))]
+    lookups = ", ".join(f"coalesce((select max(position) from events where type = :{name}), 0)" for name in names)  # noqa: S608
+    return text(f"select max(0, {lookups})").bindparams(**dict(zip(names, types, strict=True)))
 
 
 def read_at_positions(connection: Transaction, positions: Sequence[int]) -> list[Event]:

@@ -1,7 +1,6 @@
 """The data directory, the memory file and the `config.toml`. Imports no pydantic: most processes need no more."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -78,7 +77,7 @@ def read_config_file(data_dir: object) -> dict[str, Any]:
     try:
         if path.exists() and not path.is_file():
             raise SettingsError(f"{path} is no ordinary file")  # reading a pipe would wait for a writer
-        return tomllib.loads(path.read_text("utf-8-sig"))  # editors on Windows may add a byte order mark
+        text = path.read_text("utf-8-sig")  # editors on Windows may add a byte order mark
     except FileNotFoundError:
         return {}
     except NotADirectoryError:
@@ -86,8 +85,18 @@ def read_config_file(data_dir: object) -> dict[str, Any]:
         raise SettingsError(
             f"{ENV_PREFIX}DATA_DIR: {there} is a file, not a folder", hint=f"Set {ENV_PREFIX}DATA_DIR to a folder."
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         problem = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
+    return _parse_config(path, text)
+
+
+def _parse_config(path: Path, text: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most have no such file
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None  # the cause holds the whole file
     except RecursionError:
         raise SettingsError(f"{path} cannot be read: it is nested too deeply") from None

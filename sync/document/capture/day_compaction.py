@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
 from sync.document.markdown.entry_ids import derived_entry_id, text_hash
 from sync.document.markdown.language import WORDS, ZH, Language
-from sync.document.markdown.model import Entry, Snapshot
+from sync.document.markdown.model import Entry, Section, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
@@ -50,13 +50,11 @@ def find_compactable_days(
     snapshot: Snapshot, today: date, keep_days: int, lines_of: ExchangeLinesLookup, imported_text: ImportedTextLookup
 ) -> list[CompactableDay]:
     """The days more than `keep_days` before today with exchanges to compact, oldest first, at most `MAX_DAYS`."""
-    if keep_days >= today.toordinal():
-        return []  # no day of any calendar is that old
-    last = today - timedelta(days=keep_days)
+    last = _first_kept_day(today, keep_days)
     days: dict[date, list[Entry]] = {}
     entries = snapshot.entries
     for asked, answered in pairwise(entries):
-        day = parse_day(asked.section[-1]) if asked.section[-2:-1] == (RECORDS,) else None
+        day = _day_of(asked.section)
         if day is None or day >= last or answered.section != asked.section:
             continue
         event_id, _, side = asked.entry_id.rpartition(".")
@@ -68,6 +66,22 @@ def find_compactable_days(
             if texts[0] is not None and texts[1] is not None:
                 days.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
     return [CompactableDay(day, tuple(days[day][: 2 * MAX_EXCHANGES_PER_DAY])) for day in sorted(days)[:MAX_DAYS]]
+
+
+def has_days_to_compact(snapshot: Snapshot, today: date, keep_days: int) -> bool:
+    """Whether the document has days more than `keep_days` before today, with whatever lines."""
+    last = _first_kept_day(today, keep_days)
+    days = (_day_of(section) for section in {entry.section for entry in snapshot.entries})
+    return any(day is not None and day < last for day in days)
+
+
+def _day_of(section: Section) -> date | None:
+    return parse_day(section[-1]) if section[-2:-1] == (RECORDS,) else None
+
+
+def _first_kept_day(today: date, keep_days: int) -> date:
+    """No day of any calendar is before `date.min`."""
+    return date.min if keep_days >= today.toordinal() else today - timedelta(days=keep_days)
 
 
 def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], str]) -> ImportedTextLookup:

@@ -26,7 +26,6 @@ MIN_DAYS: Final = 3
 MAX_COMMAND_LENGTH: Final = 80  # characters; longer commands are rarely typed again
 MIN_TASK_LETTERS: Final = 3  # 写日报
 MIN_ASCII_LETTERS: Final = 6  # letters of a task in English: "backup"
-USE_TYPES: Final = (EXCHANGE_RECORDED, TOOL_CALL)
 
 _LOOKS_AROUND: Final = frozenset({"cat", "cd", "clear", "echo", "exit", "ls", "pwd", "which"})
 _ASKS_TO_RUN: Final = re.compile(r"(?i)运行|执行|跑|敲|\b(?:run|execute)\b")

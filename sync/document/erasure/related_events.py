@@ -17,7 +17,6 @@ from sync.document.capture.exchange_events import (
     preference_entries_of,
     repeated_exchange_id,
 )
-from sync.document.capture.frequent_use import uses_of
 from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.template import ANSWER_PREFIXES
 from sync.document.shared.entry_ops import conflict_copy_id
@@ -64,6 +63,8 @@ def quoting_events(
 
 def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list[str]:
     """The events that hold the text of these events a second time."""
+    from sync.document.capture.frequent_use import uses_of  # noqa: PLC0415 - at an erasure
+
     named = [event for name in event_ids if (event := log_store.find_event(connection, name)) is not None]
     facts = frozenset(_facts_of(connection, event_ids, named))
     entry_ids = frozenset(entry_id for event in named for entry_id in entry_ids_of(event))

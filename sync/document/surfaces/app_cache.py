@@ -106,13 +106,13 @@ class AppCacheHistory:
     def __init__(
         self,
         writer: VersionWriter,
-        path: Path | None,
+        path: Path,
         notices: set[Notice],
         owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
         *,
         write_back: bool,
     ) -> None:
-        """`path`: None if there is no cache. `owner_of` returns the other account that a document belongs to."""
+        """`owner_of` returns the other account that a document belongs to."""
         self._writer, self._path, self._notices, self._owner_of = writer, path, notices, owner_of
         self._write_back = write_back
 
@@ -121,8 +121,6 @@ class AppCacheHistory:
 
         `file_first`: the memory file has something that was not ingested yet.
         """
-        if self._path is None:
-            return None
         try:
             content = await read_content(self._path)
             document = None if content is None else parse(content)
@@ -154,7 +152,7 @@ class AppCacheHistory:
 
     async def update(self, cached: bytes, version: Version | None) -> None:
         """Write the newest version over what `ingest` returned, if the settings ask for it."""
-        if self._path is None or version is None or not self._write_back:
+        if version is None or not self._write_back:
             return
         try:
             await self._write_version(self._path, cached, version)

@@ -13,6 +13,7 @@ import msgspec
 from sync.db.engine import Transaction
 from sync.db.schema import VERSION_ON_DISK
 from sync.document import store
+from sync.document.capture.day_compaction import has_days_to_compact
 from sync.document.erasure import erasure
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.template import language_of
@@ -39,8 +40,8 @@ SEE_HISTORY: Final = "`xiaobai-memory history` (`memory/history`) lists the vers
 class FileState(msgspec.Struct, frozen=True):
     """The newest version, the number of the version that the file had last, and what is left to do.
 
-    `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished. `has_old_days`: days
-    may be left to compact.
+    `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished. `has_daily_work`: old
+    days may be left to compact, or uses to count.
     """
 
     newest: Version | None
@@ -48,7 +49,7 @@ class FileState(msgspec.Struct, frozen=True):
     is_behind: bool
     has_erasures: bool
     has_recovered: bool
-    has_old_days: bool
+    has_daily_work: bool
 
     @property
     def sha256(self) -> str | None:
@@ -57,7 +58,7 @@ class FileState(msgspec.Struct, frozen=True):
     @property
     def is_caught_up(self) -> bool:
         is_written = self.newest is not None and self.newest.number == self.on_disk
-        return is_written and not (self.is_behind or self.has_erasures or self.has_recovered or self.has_old_days)
+        return is_written and not (self.is_behind or self.has_erasures or self.has_recovered or self.has_daily_work)
 
 
 class FileHistory:
@@ -68,7 +69,7 @@ class FileHistory:
         self.recovery = DocumentRecovery(writer)
         self.served = ServedSnapshots()
         self._uses = UseLines(writer)
-        self._compacted_on: date | None = None  # the day on which nothing was left to compact
+        self._checked_on: date | None = None  # the day on which nothing was left to compact or to count
         self._unread_file: MemoryDocument | None = None  # the file while it is being ingested
         self.has_content = False  # whether a view shows more than the template, though the file is still unread
 
@@ -81,13 +82,16 @@ class FileHistory:
 
     async def file_state(self, *, keep_days: int = -1) -> FileState:
         """One cheap read, because most of the time there is nothing to do."""
-        state = await self._log.database.read(self._read_state, keep_days)
+        today = self._writer.clock.now().date()
+        state = await self._log.database.read(self._read_state, keep_days, today)
+        if keep_days >= 0 and state.is_caught_up:
+            self._checked_on = today
         self.has_content = state.newest is not None
         if state.newest is not None:
             self._writer.language.note(state.newest.number, language_of(state.newest.snapshot.document))
         return state
 
-    def _read_state(self, connection: Transaction, keep_days: int = -1) -> FileState:
+    def _read_state(self, connection: Transaction, keep_days: int = -1, today: date = date.max) -> FileState:
         current = store.newest(connection, store.FILE)
         return FileState(
             current,
@@ -96,12 +100,16 @@ class FileHistory:
             or (current is not None and self._writer.derived_lines.is_behind(connection)),
             has_erasures=erasure.has_pending(connection),
             has_recovered=self.recovery.is_complete(connection),
-            has_old_days=self._has_old_days(keep_days),
+            has_daily_work=self._is_due(keep_days, today)
+            and (self._has_old_days(current, keep_days, today) or self._uses.is_behind(connection)),
         )
 
-    def _has_old_days(self, keep_days: int) -> bool:
-        """Whether days older than `keep_days` may be left to compact; -1 keeps them all."""
-        return keep_days >= 0 and self._compacted_on != self._writer.clock.now().date()
+    def _is_due(self, keep_days: int, today: date) -> bool:
+        """Whether the work of the day is not known to be done; `keep_days` -1: not asked for."""
+        return keep_days >= 0 and self._checked_on != today
+
+    def _has_old_days(self, current: Version | None, keep_days: int, today: date) -> bool:
+        return current is not None and has_days_to_compact(current.snapshot, today, keep_days)
 
     async def view(self) -> DocumentView:
         """The newest version plus what the log has beyond it. `save` accepts what was shown as its base.
@@ -153,12 +161,12 @@ class FileHistory:
         if await self._log.database.read(self._uses.changes):
             newest = await writer.in_transaction(self._uses.record)
             self._log.changed.increment()
-        if self._has_old_days(keep_days):
-            today = writer.clock.now().date()
+        today = writer.clock.now().date()
+        if self._is_due(keep_days, today) and self._has_old_days(newest, keep_days, today):
             if await writer.in_transaction(compact_old_days, writer, today, keep_days):
                 self._log.changed.increment()
             else:
-                self._compacted_on = today
+                self._checked_on = today
             return await self.newest()
         return newest
 

@@ -3,11 +3,11 @@
 Each is a `SurfaceEdit`, which `ingest_edit` asks for what differs between them.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sync.db.engine import Transaction
@@ -38,8 +38,7 @@ from sync.log.model import Origin
 AT_END: Final = ""  # the entry id behind which a line is inserted at the end of its section
 
 
-@dataclass(frozen=True)
-class SurfaceEdit(ABC):
+class SurfaceEdit(msgspec.Struct, frozen=True):
     """An edited document, and what differs between the surfaces.
 
     `digest`: the hash by which the edit may name its base. `confirmed`: the user said that it is meant as it is.
@@ -89,8 +88,7 @@ class SurfaceEdit(ABC):
         """Append what the edit leads to: the version that the editor shows now, and the hash of the result."""
 
 
-@dataclass(frozen=True)
-class FileEdit(SurfaceEdit):
+class FileEdit(SurfaceEdit, frozen=True):
     """What an editor saved into the memory file."""
 
     @property
@@ -132,8 +130,7 @@ class FileEdit(SurfaceEdit):
         return shown, newest.sha256
 
 
-@dataclass(frozen=True, kw_only=True)
-class AppPageEdit(SurfaceEdit):
+class AppPageEdit(SurfaceEdit, frozen=True, kw_only=True):
     """A document that the app's settings page saves, as an edit of what `load` showed it under `base_sha256`."""
 
     base_sha256: str | None
@@ -174,8 +171,7 @@ class AppPageEdit(SurfaceEdit):
         return version, version.sha256
 
 
-@dataclass(frozen=True, kw_only=True)
-class AppCacheEdit(SurfaceEdit):
+class AppCacheEdit(SurfaceEdit, frozen=True, kw_only=True):
     """What the app wrote into its cache. A cache that lost its lines removes nothing, but what is new in it counts."""
 
     last_seen: Version | None  # the cache as it was ingested last
@@ -212,8 +208,7 @@ class AppCacheEdit(SurfaceEdit):
         return seen, self.digest
 
 
-@dataclass(frozen=True)
-class CloudEdit(SurfaceEdit):
+class CloudEdit(SurfaceEdit, frozen=True):
     """What another program wrote over our document in the cloud."""
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's

@@ -4,11 +4,10 @@ Which lines there are is decided from the log once and recorded, so all devices 
 a line that was removed by hand stays away. A line that was changed by hand stays as it is.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.capture.frequent_use import USE_TYPES, FrequentUse, UseCounter
 from sync.document.erasure import erasure
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, Operation, Snapshot, Version
 from sync.document.markdown.repeat_suffix import split_repeat_count
@@ -16,9 +15,13 @@ from sync.document.markdown.template import OPERATIONS
 from sync.document.merge.text_equality import core_words
 from sync.document.shared.entry_ops import DERIVED_FROM_USE
 from sync.document.versions.derived_lines import apply_changes
+from sync.document.versions.own_projection import DOCUMENT_OFFSET
 from sync.document.versions.writer import VersionWriter
 from sync.log import store as log_store
-from sync.log.event_types import ENTRY_ADDED, RETRACTING_TYPES
+from sync.log.event_types import ENTRY_ADDED, RETRACTING_TYPES, USE_TYPES
+
+if TYPE_CHECKING:  # loaded when there are uses to count
+    from sync.document.capture.frequent_use import FrequentUse, UseCounter
 
 WINDOW: Final = 2_000  # newest exchanges, and newest tool calls, that are counted
 MAX_LINES: Final = 10  # in each of the two sections
@@ -31,11 +34,16 @@ class UseLines:
 
     def __init__(self, writer: VersionWriter) -> None:
         self._writer = writer
-        self._counter = UseCounter()
+        self._counter: UseCounter | None = None
         self._position = self._retracted_at = 0
         self._is_counted = False
         self._known_ids: set[str] = set()  # lines that were added once
         self._settled: dict[str, int] = {}  # entry id -> the count for which its line is as it should be
+
+    def is_behind(self, connection: Transaction) -> bool:
+        """Whether there are uses that neither this process has counted nor the newest version follows."""
+        known = self._position if self._is_counted else log_store.watermark(connection, DOCUMENT_OFFSET)
+        return log_store.newest_position_of_types(connection, USE_TYPES) > known
 
     def changes(self, connection: Transaction) -> list[Operation]:
         """What the newest version lacks; nothing while an erasure is pending."""
@@ -43,7 +51,7 @@ class UseLines:
         if current is None or erasure.has_pending(connection):
             return []
         self._count(connection)
-        frequent = self._counter.frequent
+        frequent = {} if self._counter is None else self._counter.frequent
         news = {name: use for name, use in frequent.items() if self._settled.get(name) != use.count}
         if not news:
             return []
@@ -67,7 +75,7 @@ class UseLines:
         """Count the events since the last call; all of the window again after an erasure."""
         retracted = log_store.newest_position_of_types(connection, RETRACTING_TYPES)
         if retracted != self._retracted_at:
-            self._counter, self._position, self._is_counted, self._retracted_at = UseCounter(), 0, False, retracted
+            self._counter, self._position, self._is_counted, self._retracted_at = None, 0, False, retracted
             self._known_ids, self._settled = set(), {}
         newest = log_store.newest_position_of_types(connection, USE_TYPES)
         if newest == self._position:
@@ -77,15 +85,16 @@ class UseLines:
         else:
             windows = (log_store.read_newest(connection, [kind], limit=WINDOW) for kind in USE_TYPES)
             events = sorted((event for window in windows for event in window), key=lambda event: event.position)
+        counter = self._counter = self._counter or _new_counter()
         log = self._writer.log
         own = {log.device_id, *log.former_device_ids}
         for event in events:
             if event.device_id in own or self._writer.projection.is_shared:
-                self._counter.add(event, is_own=event.device_id in own)
+                counter.add(event, is_own=event.device_id in own)
         self._position, self._is_counted = newest, True
 
     def _changes(
-        self, connection: Transaction, snapshot: Snapshot, frequent: dict[str, FrequentUse]
+        self, connection: Transaction, snapshot: Snapshot, frequent: "dict[str, FrequentUse]"
     ) -> list[Operation]:
         blocks = zip(snapshot.ids, snapshot.document.entries, strict=True)
         lines = [(name, block) for name, block in blocks if block.section[:1] == (OPERATIONS,)]
@@ -112,3 +121,9 @@ class UseLines:
             found = (str(event.payload.get("entry_id")) for event in added if event.payload.get("derived"))
             self._known_ids = set(found)
         return entry_id not in self._known_ids
+
+
+def _new_counter() -> "UseCounter":
+    from sync.document.capture.frequent_use import UseCounter  # noqa: PLC0415 - at the first use
+
+    return UseCounter()
