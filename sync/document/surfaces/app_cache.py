@@ -10,10 +10,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
-
-import aiosqlite
 
 from sync.db.engine import Transaction
 from sync.document import store
@@ -29,6 +27,9 @@ from sync.errors import DocumentUntouchable, StorageBusy, StorageError, XiaobaiE
 from sync.log.model import Origin
 from sync.system.digests import sha256
 from sync.system.files import MAX_READ_BYTES
+
+if TYPE_CHECKING:
+    import aiosqlite
 
 BUSY_TIMEOUT: Final = 2.0  # seconds to wait for the app's own write
 CALL_TIMEOUT: Final = 5.0  # seconds in all
@@ -86,8 +87,10 @@ async def swap_content(path: Path, expected: bytes, text: str) -> bool:
 
 
 @asynccontextmanager
-async def _open(path: Path, mode: str) -> AsyncIterator[aiosqlite.Connection | None]:
+async def _open(path: Path, mode: str) -> "AsyncIterator[aiosqlite.Connection | None]":
     """The app's database, or None if it has no such table. SQLite's errors are raised as StorageError."""
+    import aiosqlite  # noqa: PLC0415 - few have such a cache
+
     address = f"file:{quote(str(path))}?mode={mode}"
     try:
         async with aiosqlite.connect(address, uri=True, timeout=BUSY_TIMEOUT, factory=_BoundedConnection) as connection:
@@ -106,13 +109,13 @@ class AppCacheHistory:
     def __init__(
         self,
         writer: VersionWriter,
-        path: Path,
+        path: Path | None,
         notices: set[Notice],
         owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
         *,
         write_back: bool,
     ) -> None:
-        """`owner_of` returns the other account that a document belongs to."""
+        """`path`: None if there is no cache. `owner_of` returns the other account that a document belongs to."""
         self._writer, self._path, self._notices, self._owner_of = writer, path, notices, owner_of
         self._write_back = write_back
 
@@ -121,6 +124,8 @@ class AppCacheHistory:
 
         `file_first`: the memory file has something that was not ingested yet.
         """
+        if self._path is None:
+            return None
         try:
             content = await read_content(self._path)
             document = None if content is None else parse(content)
@@ -152,7 +157,7 @@ class AppCacheHistory:
 
     async def update(self, cached: bytes, version: Version | None) -> None:
         """Write the newest version over what `ingest` returned, if the settings ask for it."""
-        if version is None or not self._write_back:
+        if self._path is None or version is None or not self._write_back:
             return
         try:
             await self._write_version(self._path, cached, version)

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -24,6 +23,7 @@ from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
 from sync.document.shared.projection import SharedProjection
+from sync.document.surfaces.app_cache import AppCacheHistory
 from sync.document.surfaces.notices import FILE_QUESTIONS, RESOLVABLE, Notice, version_notices
 from sync.document.surfaces.stable_read import Sleep, stable_read
 from sync.document.surfaces.swap_recovery import SwapRecovery
@@ -31,6 +31,7 @@ from sync.document.surfaces.withheld_erasures import WithheldErasures
 from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.document.versions.cloud_history import CloudHistory
 from sync.document.versions.file_history import FileHistory
+from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.own_projection import OwnProjection
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError
@@ -40,10 +41,6 @@ from sync.settings.sections import DocumentSettings
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
 from sync.system.files import FileProbe, FileStamp, stat_stamp
-
-if TYPE_CHECKING:
-    from sync.document.surfaces.app_cache import AppCacheHistory
-    from sync.document.versions.importer import DocumentImporter
 
 MAX_ATTEMPTS: Final = 5  # against an editor that saves at the same moment; the next event starts over
 
@@ -104,10 +101,12 @@ class MemoryFile:
             language=self.language,
         )
         self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
-        self._writer, self.withheld_erasures = writer, WithheldErasures(writer)
+        self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)
         self._other_profiles = deps.other_profiles
         self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_owner)
-        self._app_cache = self._open_app_cache(deps)
+        self._app_cache = AppCacheHistory(
+            writer, deps.app_cache, self.notices, self._other_owner, write_back=deps.write_back
+        )
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_egress(), sleep
         self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock)
         self._read_stamp: FileStamp | None = None
@@ -115,22 +114,6 @@ class MemoryFile:
             None,
             frozenset(),
         )  # a version's hash, its notices
-
-    def _open_app_cache(self, deps: MemoryFileDeps) -> "AppCacheHistory | None":
-        if deps.app_cache is None:
-            return None
-        from sync.document.surfaces.app_cache import AppCacheHistory  # noqa: PLC0415 - few have one
-
-        return AppCacheHistory(
-            self._writer, deps.app_cache, self.notices, self._other_owner, write_back=deps.write_back
-        )
-
-    @cached_property
-    def importer(self) -> "DocumentImporter":
-        """What takes other memory files into this document."""
-        from sync.document.versions.importer import DocumentImporter  # noqa: PLC0415 - at its first use
-
-        return DocumentImporter(self._writer)
 
     @property
     def is_unchanged(self) -> bool:
@@ -249,12 +232,10 @@ class MemoryFile:
             await self._write(disk, current)
 
     async def _reconcile(self, expected_sha256: str | None = None) -> None:
-        cached = None
-        if self._app_cache is not None:
-            cached = await self._app_cache.ingest(file_first=not self.is_unchanged and self.path.exists())
+        cached = await self._app_cache.ingest(file_first=not self.is_unchanged and self.path.exists())
         with _noting_storage_errors(self.notices, Notice.UNREACHABLE):
             await self._reconcile_file(expected_sha256)
-        if self._app_cache is not None and cached is not None:
+        if cached is not None:
             await self._app_cache.update(cached, await self.versions.newest())
 
     async def _reconcile_file(self, expected_sha256: str | None) -> None:
