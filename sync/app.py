@@ -243,6 +243,7 @@ class App:
 
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
         lessons, facts = lesson_check.check_lessons(self.lesson_files()), fact_check.check_facts(self.facts())
+        await self.lan.probe_multicast()
         network = lan_check.check_lan(await self.lan.status())
         return [*await doctor.check_open_app(*parts), await lessons, await facts, network]
 

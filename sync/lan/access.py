@@ -98,6 +98,11 @@ class LanAccess:
             pairing=self.pairing_state(),
         )  # fmt: skip
 
+    async def probe_multicast(self) -> None:
+        """Try, in at most two seconds an address, whether multicast works here; `status` names where it does not."""
+        if self._service is not None:
+            await self._service.probe_multicast()
+
     def pairing_state(self) -> LanPairingJson | None:
         """The pairing code that is shown here, or what became of the last one."""
         return None if self._service is None else self._service.pairing_state()

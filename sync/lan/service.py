@@ -115,6 +115,11 @@ class LanService:
         problems = {} if self._discovery is None else self._discovery.problems()
         return tuple(LanInterfaceJson(address, problem) for address, problem in problems.items())
 
+    async def probe_multicast(self) -> None:
+        """Try whether this machine hears its own announcements; `interfaces` names the address where it does not."""
+        if self._discovery is not None:
+            await self._discovery.probe()
+
     async def _discover(self) -> None:
         """Announce this device and connect to those that are found, for as long as it listens."""
         module = await asyncio.to_thread(importlib.import_module, "sync.lan.discovery.browser")

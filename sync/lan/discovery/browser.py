@@ -33,6 +33,8 @@ CHECK_SECONDS: Final = 10.0  # how often the addresses of this machine and the d
 RESOLVE_MS: Final = 3_000
 MAX_RESOLVING: Final = 8  # announcements that came without their record and are queried at once
 MAX_NAMES: Final = 256  # announcements in a minute; more are a flood, and their cache is dropped
+PROBE_MS: Final = 2_000
+NO_ANSWER: Final = "this machine gets no answer of its own announcement: a firewall may block multicast (UDP 5353)"
 FLOOD_PAUSE: Final = 60.0  # seconds without discovery after a flood
 LOOPBACK: Final = "127.0.0.1"
 EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - names for all addresses in the setting
@@ -57,6 +59,7 @@ class InterfaceState:
     info: AsyncServiceInfo | None = None
     announced: dict[str, str] = field(default_factory=dict)
     paused_until: float = 0.0
+    is_unanswered: bool = False  # at the last probe
 
 
 class Discovery:
@@ -91,7 +94,13 @@ class Discovery:
 
     def problems(self) -> dict[str, str | None]:
         """Each address of this machine, and why nothing is announced there."""
-        return {state.address: state.problem for state in self._interfaces.values()}
+        unanswered = {state.address: NO_ANSWER for state in self._interfaces.values() if state.is_unanswered}
+        return {state.address: state.problem or unanswered.get(state.address) for state in self._interfaces.values()}
+
+    async def probe(self) -> None:
+        """Look at each address for this device's own announcement, from a second socket; `problems` has the result."""
+        for state in list(self._interfaces.values()):
+            state.is_unanswered = state.info is not None and not await _is_answered(state.address, state.info.name)
 
     @property
     def candidate_count(self) -> int:
@@ -246,3 +255,15 @@ class Discovery:
             connected = connected or await self._dial(address, candidate.port)
         self._candidates.note_result(candidate.name, self._clock.monotonic(), connected=connected)
         self._found.increment()
+
+
+async def _is_answered(address: str, name: str) -> bool:
+    """Whether an announcement is found by multicast from another socket of this machine."""
+    try:
+        asking = AsyncZeroconf(interfaces=[address], ip_version=IPVersion.V4Only)
+    except OSError:
+        return False
+    try:
+        return await AsyncServiceInfo(SERVICE_TYPE, name).async_request(asking.zeroconf, PROBE_MS)
+    finally:
+        await asking.async_close()

@@ -225,6 +225,27 @@ async def test_events_cross_with_the_cloud_away_and_are_once_everywhere_when_it_
             assert (await device.log.outbox()).pending == 0
 
 
+async def test_events_whose_author_stays_away_from_the_cloud_are_once_on_all_that_meet_and_once_if_it_returns(
+    tmp_path: Path,
+) -> None:
+    async with devices(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
+        for device in (a, b, c):
+            await device.log_in()
+        (kept,) = await a.record_notes("甲")
+        await meet(a, b)
+        for device in (b, c, b, c):
+            await device.replicator.sync_now()
+        assert (await b.log.outbox()).pending == 0, "b may not send it, so nothing waits there"
+        assert kept not in await c.event_ids(), "the server takes it from its author only"
+        await meet(b, c)
+        await meet(c, b)
+        for device in (a, b, c):
+            assert [(item.event_id, item.server_seq) for item in await device.events()] == [(kept, None)]
+        for device in (a, b, c):
+            await device.replicator.sync_now()
+            assert [(item.event_id, item.server_seq) for item in await device.events()] == [(kept, 1)]
+
+
 async def test_a_link_that_breaks_in_the_middle_loses_and_doubles_nothing(tmp_path: Path) -> None:
     async with devices(tmp_path, new_server(), "a", "b") as (a, b):
         await a.log.append([draft(f"第 {number} 条") for number in range(1_200)])

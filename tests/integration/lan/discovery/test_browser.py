@@ -12,7 +12,7 @@ from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from sync.lan.discovery.beacon import MAX_CANDIDATES, DiscoveryIds, announcement
-from sync.lan.discovery.browser import MAX_NAMES, MAX_RESOLVING, Discovery
+from sync.lan.discovery.browser import MAX_NAMES, MAX_RESOLVING, NO_ANSWER, Discovery
 from sync.runtime.change_counter import ChangeCounter
 from tests.integration.lan.nodes import Node, nodes, until, until_async
 from tests.support import LoopClock, background_task, new_server
@@ -149,3 +149,20 @@ async def test_an_address_without_multicast_is_shown_and_disturbs_nothing() -> N
         await until(lambda: found.problems().get("192.0.2.77"))
         assert "no multicast" in (found.problems()["192.0.2.77"] or "")
         assert not running.done()
+
+
+async def test_a_machine_that_does_not_hear_its_own_announcement_says_so() -> None:
+    seen = discovery(str(uuid4()), [])
+    with background_task(seen.run(1)):
+        await until(lambda: seen.problems() == {"127.0.0.1": None})
+        await seen.probe()
+        assert seen.problems() == {"127.0.0.1": None}
+        (state,) = seen._interfaces.values()
+        assert state.zeroconf is not None
+        await state.zeroconf.async_unregister_all_services()
+        await seen.probe()
+        assert seen.problems() == {"127.0.0.1": NO_ANSWER}
+        assert state.info is not None
+        await state.zeroconf.async_register_service(state.info, cooperating_responders=True)
+        await seen.probe()
+        assert seen.problems() == {"127.0.0.1": None}
