@@ -1268,7 +1268,7 @@ export interface Methods {
     };
     result: ProfileJson;
   };
-  /** Learned patterns, the surest first; failing calls with the lessons about their errors. */
+  /** Learned patterns, the surest first, each with its lessons. */
   'insights/instincts': {
     params: {
       projectId?: string | null;
@@ -1447,7 +1447,7 @@ export interface Methods {
     params: Record<string, never>;
     result: LessonProposalJson;
   };
-  /** Lessons by words, tag, language, framework or type, newest first. */
+  /** Lessons by words, tag, language, framework or type; the best match first, without words the newest. */
   'lessons/list': {
     params: {
       /** default "" */ query?: string;

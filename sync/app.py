@@ -24,6 +24,7 @@ from sync.contract.status import AppStatus
 from sync.daily.open_sessions import OpenSessionTracker
 from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.memory_file import MemoryFile
+from sync.document.surfaces.notices import BLOCKING
 from sync.erasure_service import ErasureService
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.insights.cache import CACHE_FILE, InsightsCache
@@ -127,6 +128,7 @@ class App:
             notes=lambda: self.notes().erasure,
             retention=self.retention,
             reconcile_document=self.reconcile_memory_file,
+            blocked_document=lambda: [str(self.settings.memory_file)] if self.document.notices & BLOCKING else [],
             log_storage_errors=self._log_storage_errors,
             is_sidecar=self.is_sidecar,
         )

@@ -34,17 +34,27 @@ RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quaranti
 
 
 class RequestedErasure(msgspec.Struct, frozen=True):
-    """The events that a request names, and the files of notes that stay, each with its reason."""
+    """The events that a request names; the files of notes that stay, each with its reason; and `unwritten_files`.
+
+    Those could not be written again, and may still hold the text.
+    """
 
     named: list[str]
     kept_files: list[str]
+    unwritten_files: tuple[str, ...] = ()
+
+    @property
+    def files_left(self) -> list[str]:
+        """All of these files, each with its reason."""
+        reason = "it could not be written again, and may still hold the text; `doctor` or `daily status` says why"
+        return [*self.kept_files, *(f"{path}: {reason}" for path in self.unwritten_files)]
 
 
 class ErasureService(msgspec.Struct, frozen=True):
     """The erasures of one profile.
 
-    `reconcile_document`: brings document and log together, and logs a StorageError. `log_storage_errors` runs a step,
-    logs its StorageError under a key, and goes on.
+    `reconcile_document`: brings document and log together, and logs a StorageError. `blocked_document`: the memory file
+    if it cannot be written now. `log_storage_errors` runs a step, logs its StorageError under a key, and goes on.
     """
 
     log: EventLog
@@ -58,6 +68,7 @@ class ErasureService(msgspec.Struct, frozen=True):
     notes: "Callable[[], NoteErasure]"
     retention: "Callable[[], RetentionService]"
     reconcile_document: Callable[[], Awaitable[None]]
+    blocked_document: Callable[[], list[str]]
     log_storage_errors: Callable[[str, Callable[[], Coroutine[None, None, object]]], Awaitable[None]]
     is_sidecar: bool
 
@@ -80,7 +91,19 @@ class ErasureService(msgspec.Struct, frozen=True):
         """
         has_notes = await self.log.newest_position(NOTE_TEXT_TYPES)
         kept_files = await self.notes().remove_files(event_ids) if has_notes else []
-        return RequestedErasure(await self.request_texts(event_ids), kept_files)
+        named = await self.request_texts(event_ids)
+        return RequestedErasure(named, kept_files, tuple(await self._unwritten_files()))
+
+    async def _unwritten_files(self) -> list[str]:
+        """The files that this process could not write again."""
+        if not self.is_sidecar:
+            return []
+        pages = self.daily().worker.page_files.notices
+        if not await self.log.newest_position(LESSON_TYPES):
+            return [*self.blocked_document(), *pages]
+        lessons = self.lesson_files()
+        unreadable = [str(lessons.folder / name) for name in (await lessons.inspect()).unreadable]
+        return [*self.blocked_document(), *pages, *unreadable]
 
     async def request_texts(self, event_ids: Sequence[str]) -> list[str]:
         """Erase these events and what repeats them, but no file of a note; the events that the request names."""
@@ -110,7 +133,8 @@ class ErasureService(msgspec.Struct, frozen=True):
         is_applied = in_files and not await self.log.database.read(erasure.has_pending)
         confirmation = await self._cloud_confirmation() if named else "none"
         here: Literal["done", "soon"] = "done" if is_applied else "soon"
-        return ErasureStatus(len(named), here, confirmation, len(requested.kept_files))
+        kept, unwritten = len(requested.kept_files), requested.unwritten_files
+        return ErasureStatus(len(named), here, confirmation, kept, unwritten)
 
     async def apply(self, *, vacuum: bool = False) -> None:
         """Apply every recorded erasure and correction on this device, in this order. Raises StorageError.

@@ -45,7 +45,7 @@ class RecordedJson(TypedDict):
 
 
 class ForgottenJson(TypedDict):
-    """Which of the events were there to be forgotten; `keptFiles`: files of notes that stay, each with its reason."""
+    """Which of the events were there to be forgotten; `keptFiles`: files that stay, each with its reason."""
 
     forgotten: list[str]
     keptFiles: list[str]
@@ -80,7 +80,7 @@ class VerifyJson(TypedDict):
 
 
 def forgotten_to_json(erased: "RequestedErasure") -> ForgottenJson:
-    return {"forgotten": erased.named, "keptFiles": erased.kept_files}
+    return {"forgotten": erased.named, "keptFiles": erased.files_left}
 
 
 def events_to_json(page: "EventPage") -> EventsJson:

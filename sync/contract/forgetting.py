@@ -25,7 +25,7 @@ class MeantJson(TypedDict):
 class ForgettingJson(TypedDict):
     """`found`: events that are meant, the first hundred of them in `events`; `forgotten`: with what says the same.
 
-    `keptFiles`: files of notes that stay, each with its reason.
+    `keptFiles`: files that stay, each with its reason.
     """
 
     found: int
@@ -55,5 +55,5 @@ def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure
         ],
         "dryRun": erased is None,
         "forgotten": [] if erased is None else erased.named,
-        "keptFiles": [] if erased is None else erased.kept_files,
+        "keptFiles": [] if erased is None else erased.files_left,
     }

@@ -41,12 +41,14 @@ class ErasureStatus(msgspec.Struct, frozen=True):
 
     `here`: `soon` if a running sidecar still writes the files. `cloud`: `none` if no event was ever sent, `refused` if
     server put the request into quarantine. `kept_files`: files of notes that stay because they were changed by hand.
+    `unwritten_files`: other files that could not be written again.
     """
 
     count: int
     here: Literal["done", "soon"] = "done"
     cloud: Literal["none", "done", "later", "refused"] = "none"
     kept_files: int = 0
+    unwritten_files: tuple[str, ...] = ()
 
 
 class ErasurePort(msgspec.Struct, frozen=True):
@@ -135,9 +137,14 @@ def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
         f"{erased.kept_files} 个笔记文件没有删除：后来被手工改过，或不能写；`xiaobai-memory notes list` 可查看。",
         f" {erased.kept_files} files of notes stay: changed by hand, or not writable. See `xiaobai-memory notes list`.",
     )
+    names = "、".join(erased.unwritten_files) if chinese else ", ".join(erased.unwritten_files)
+    unwritten = (
+        f"这些文件没能改写，里面可能还有这些内容：{names}；原因见 `xiaobai-memory doctor` 和 `daily status`。",
+        f" These files could not be written again and may still hold it: {names}; see `doctor` and `daily status`.",
+    )
     may_ask = erased.cloud != "none" and erased.count > MAX_UNCONFIRMED_EVENTS
     pending = (here[at] if erased.here == "soon" else "") + cloud[at] + (asks[at] if may_ask else "")
-    return pending + (kept[at] if erased.kept_files else "")
+    return pending + (kept[at] if erased.kept_files else "") + (unwritten[at] if erased.unwritten_files else "")
 
 
 def _label_of(event: Event) -> tuple[str, str]:

@@ -33,6 +33,9 @@ class Notice(StrEnum):
     CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 
+BLOCKING: Final = frozenset(  # the file is not written, or cannot be
+    {Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE, Notice.UNREACHABLE}
+)
 FILE_QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # noted at each read
 RESOLVABLE: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.CLOUD_MASS_DELETE})  # by `resolve`
 VERSION_NOTICES: Final = frozenset({Notice.NOT_UTF8, Notice.LARGE_ENTRY})  # computed from the newest version

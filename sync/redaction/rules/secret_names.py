@@ -40,7 +40,10 @@ _TOKENS: Final = (
 LATIN_NAMES: Final = ((CODE, _CODES), (PASSWORD, _PASSWORDS), (KEY, _KEYS), (TOKEN, _TOKENS))
 CHINESE_NAMES: Final[tuple[tuple[str, str], ...]] = (
     (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
-    (PASSWORD, "密 {0,4}码|密碼|口令|暗号|提取码|访问码|通行码|安全码|恢复码|恢復碼|备用码|备份码|pin ?码|パスワード|暗証番号|비밀번호"),
+    (
+        PASSWORD,
+        "密 {0,4}码|密碼|口令|暗号|提取码|访问码|通行码|安全码|恢复码|pin ?码|パスワード|暗証番号|비밀번호",
+    ),
     (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )

@@ -107,6 +107,24 @@ def test_lessons_and_notes_of_a_conversation_go_with_it_and_no_more_are_made(hom
         assert remember()["outcomes"][0]["status"] == "written"
 
 
+@pytest.mark.parametrize("blocked", ["memory file", "page"])
+def test_the_answer_names_a_file_that_cannot_be_written_again(home: Home, blocked: str) -> None:
+    secret, project = unique_text("离职打算"), home.folder / "project"
+    (project / ".git").mkdir(parents=True)
+    with Sidecar(home) as sidecar:
+        for number in range(4):
+            sidecar.update(f"{secret} {number}", sessionId="s1", projectPath=str(project))
+        sidecar.call("daily/record", sessionId="s1", projectPath=str(project))
+        wait_for_lines(home, secret)
+        (page,) = (project / ".cursor/skills/memories/daily").glob("*.md")
+        path = home.file if blocked == "memory file" else page
+        path.write_bytes(path.read_bytes() + b"\xff\xfe\x00 \x00\n")
+        answer = say(sidecar, "不要保存", sessionId="s1")
+        assert f"没能改写，里面可能还有这些内容：{path}" in answer["message"]
+        written = home.file if blocked == "page" else page
+        assert not written.exists() or secret not in written.read_text("utf-8")
+
+
 async def test_an_answer_waits_until_the_event_files_are_written(home: Home) -> None:
     settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
     secret = unique_text("离职打算")
