@@ -100,10 +100,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What was read. `last`: position and id of the newest event; `unproven`: exchanges that may still arrive."""
+    """What was read. `last`: position and id of the newest event, `last_exchange`: of the newest exchange.
+
+    `unproven`: exchanges that facts name and that may still arrive.
+    """
 
     order_version: int = 0
     last: tuple[int, str] = (0, "")
+    last_exchange: tuple[int, str] = (0, "")
     events: Mapping[str, Event] = field(default_factory=lambda: MappingProxyType({}))
     exchanges: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     unproven: frozenset[str] = frozenset()
@@ -127,25 +131,17 @@ class FactProjection:
         newest = log_store.newest_position_of_types(connection, READ_TYPES)
         if not newest:
             return Facts()
+        exchange = store.newest_exchange(connection)
         order = log_store.order_version(connection)
-        if order != state.order_version or not _is_continuation(connection, state, newest):
-            state = _State(order_version=order)
-        elif newest == state.last[0] and not state.unproven:
+        if order != state.order_version or not store.are_recorded(connection, (state.last, state.last_exchange)):
+            state = _State(order_version=order)  # a transaction that was rolled back gives its positions again
+        elif newest == state.last[0] and (not state.unproven or exchange == state.last_exchange):
             return state.facts
-        self._state = state = _advance(connection, state)
+        self._state = state = _advance(connection, state, exchange)
         return state.facts
 
 
-def _is_continuation(connection: Transaction, state: _State, newest: int) -> bool:
-    """Whether the log still has what was read: a transaction that was rolled back gives its positions again."""
-    position, event_id = state.last
-    if position > newest:
-        return False
-    found = log_store.read_at_positions(connection, [position]) if position else []
-    return not position or (bool(found) and found[0].event_id == event_id)
-
-
-def _advance(connection: Transaction, state: _State) -> _State:
+def _advance(connection: Transaction, state: _State, last_exchange: tuple[int, str]) -> _State:
     """Apply the new events. A retraction of a fact's event means to read all of them again."""
     fresh = list(log_store.read_by_types(connection, READ_TYPES, after=state.last[0]))
     named = frozenset(name for event in fresh for name in _retracted_ids(event))
@@ -158,14 +154,16 @@ def _advance(connection: Transaction, state: _State) -> _State:
     correctors = {found[0]: event.device_id for event in fresh if (found := correction_of(event)) is not None}
     news = {event.event_id: _left_of(event, retractions, correctors) for event in fresh if event.type in FACT_TYPES}
     wanted = {evidence_of(event) for event in news.values() if event.type == MEMORY_FACT and claims_user(event)}
-    wanted |= state.unproven
-    exchanges = {**state.exchanges, **(store.exchange_devices(connection, wanted) if wanted else {})}
-    events = {**state.events, **news}
+    arrived = store.exchanges_after(connection, state.last_exchange[0], state.unproven)
+    found = arrived | store.exchange_devices(connection, wanted)
     last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
-    unproven = frozenset(wanted - exchanges.keys())
-    is_same = not news and unproven == state.unproven
-    facts = state.facts if is_same else _facts_of(events.values(), exchanges, state.facts.statements)
-    return _State(state.order_version, last, events, exchanges, unproven, state.retracted | named, facts)
+    state = replace(state, last=last, last_exchange=last_exchange, retracted=state.retracted | named)
+    if not news and not found:
+        return state
+    exchanges, events = {**state.exchanges, **found}, {**state.events, **news}
+    facts = _facts_of(events.values(), exchanges, state.facts.statements)
+    unproven = (state.unproven | wanted) - exchanges.keys()
+    return replace(state, events=events, exchanges=exchanges, unproven=unproven, facts=facts)
 
 
 def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str], known: Mapping[str, RecordedStatement]) -> Facts:
