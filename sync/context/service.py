@@ -134,9 +134,8 @@ class ContextService:
     ) -> tuple[list[Candidate], bool]:
         """Everything that may belong to a message, best first; and whether the index was behind the log."""
         recall = self._recall()
-        scope = Scope.RECENT if search.scope is Scope.ALL else search.scope
         limit = max(SEARCHED, min(search.limit * HITS_PER_ITEM, MAX_LIMIT))
-        scoped = replace(search, scope=scope, limit=limit, includes_global=True)
+        scoped = replace(search, limit=limit, includes_global=True)
         result = await recall.search(scoped)
         if parse_query(search.query, search.turns, self._clock).is_about_day:
             return selection.asked_candidates(result.hits, Reason.DAY), result.partial

@@ -205,7 +205,7 @@ class RecallSettings(SettingsSection, frozen=True):
     ] = RecallWeights()
     scope_days: Annotated[
         int,
-        Meta(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first"),
+        Meta(ge=1, le=36_500, description="the days that a search of the scope `recent` looks through first"),
     ] = 30
     embeddings: Annotated[
         Literal["auto", "off", "local", "api"],
