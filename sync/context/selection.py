@@ -4,13 +4,13 @@ Relevant or silent: an item needs an absolute relevance, once a message has one 
 user asks for (a day, an earlier session, how they want work done) needs none.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from sync.context.model import Candidate, Outcome, Reason
-from sync.log.model import GLOBAL_PROJECT
 from sync.recall.dedup import deduplicate
 from sync.recall.index.extraction import TURN_KINDS
 from sync.recall.model import Hit, StoredItem
@@ -63,13 +63,16 @@ def session_of(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(own, key=lambda hit: hit.item.kind != "daily")
 
 
-def is_in_scope(hit: Hit, project_id: str | None, message: str) -> bool:
-    """Whether an item is of the project, of no project, or of one that the message names by its folder."""
-    item = hit.item
-    if project_id is None or item.project_id in {project_id, GLOBAL_PROJECT}:
-        return True
-    name = (item.project_path or "").replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
-    return len(name) > 1 and name in message.casefold()
+def named_projects(message: str, folders: Mapping[str, str]) -> list[str]:
+    """The ids of the projects whose folder a message names. `folders`: their paths by id."""
+    return [project_id for project_id, path in folders.items() if _is_named(message, path)]
+
+
+def _is_named(message: str, path: str) -> bool:
+    """Whether a message has the last part of a path, not as a part of a longer Latin word."""
+    name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    pattern = rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])"
+    return len(name) > 1 and re.search(pattern, message, re.IGNORECASE) is not None
 
 
 def decide(

@@ -141,7 +141,7 @@ class ContextService:
             return selection.asked_candidates(result.hits, Reason.DAY), result.partial
         found = selection.relevant_candidates(result.hits, _threshold)
         if search.project_id is not None and not any(one.outcome is Outcome.GIVEN for one in found):
-            found += await self._of_named_projects(search)
+            found += await self._of_named_projects(scoped)
         if signals.continues and not (search.turns and is_context_dependent(search.query)):
             found = [*await self._continued(scoped), *found]
         if signals.self_mentions and len(search.query) <= SHORT_QUESTION_CHARS:
@@ -160,9 +160,13 @@ class ContextService:
 
     async def _of_named_projects(self, search: SearchRequest) -> list[Candidate]:
         """Relevant items of other projects that the message names."""
-        result = await self._recall().search(replace(search, project_id=None, limit=SEARCHED))
-        named = [hit for hit in result.hits if selection.is_in_scope(hit, search.project_id, search.query)]
-        return selection.relevant_candidates(named, _threshold)
+        folders = await self._log.database.read(store.project_folders)
+        found: list[Hit] = []
+        for project_id in selection.named_projects(search.query, folders):
+            if project_id not in search.project_ids:
+                asked = replace(search, project_id=project_id, includes_global=False)
+                found += (await self._recall().search(asked)).hits
+        return selection.relevant_candidates(found, _threshold)
 
     async def _continued(self, search: SearchRequest) -> list[Candidate]:
         """The last session that a message goes on with: the one it names, or the last one."""

@@ -1,6 +1,7 @@
-"""SQL of the ledger: which items each session was given. Ids only, on this device, for a month.
+"""SQL of the context: the folders of all projects, and the ledger of what each session was given.
 
-The table is created with its first row, so that a memory whose app names no sessions has none.
+The ledger has ids only, stays on this device, and forgets after a month. Its table is created with its first row, so
+that a memory whose app names no sessions has none.
 """
 
 from collections import Counter
@@ -15,7 +16,23 @@ _TABLE: Final = (
     "create table if not exists context_given (session_id text not null, event_id text not null,"
     " given_ms integer not null, primary key (session_id, event_id)) without rowid"
 )
+# One index lookup for each project; `select distinct` would read all events.
+_FOLDERS: Final = """
+with recursive projects(id) as (
+  select min(project_id) from events
+  union all
+  select (select min(project_id) from events where project_id > projects.id) from projects where projects.id is not null
+)
+select id, (select project_path from events where project_id = projects.id order by position desc limit 1) from projects
+where id is not null
+"""
 _EXISTS: Final = "select 1 from sqlite_master where name = 'context_given'"
+
+
+def project_folders(connection: Transaction) -> dict[str, str]:
+    """The folder of each project that has one, by the newest event of the project."""
+    rows = connection.exec_driver_sql(_FOLDERS)
+    return {project_id: path for project_id, path in rows if path}
 
 
 def given_ids(connection: Transaction, session_id: str) -> frozenset[str]:

@@ -22,7 +22,7 @@ from sync.recall.index import store
 from sync.recall.index.extraction import DAILY_RECORD, TURN_KINDS
 from sync.recall.index.indexer import RecallIndexer
 from sync.recall.index.integrity import is_intact
-from sync.recall.index.store import ItemFilter
+from sync.recall.index.item_filter import ItemFilter, project_term
 from sync.recall.model import Hit, Scope, ScoreParts, SearchRequest, SearchResult, Semantic
 from sync.recall.query import ParsedQuery, parse_query
 from sync.recall.ranking.bm25 import NEIGHBOUR_SHARE, KeywordMatch, collect_candidates, score_candidates, term_values
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATE_ROWS: Final = 9_000  # of the term index, for one query
 MAX_SCORED_ITEMS: Final = 600  # candidates whose length and meaning are compared
+MOST_ITEMS: Final = 0.5  # of the index: so many are found faster without a filter
+SPARE_ITEMS: Final = 2  # times as many are taken then, because some of them do not match
 MIN_RECENT_HITS: Final = 3  # relevant recent hits; with fewer the older items are searched too
 MIN_RELEVANCE: Final = 0.5  # of such a hit
 MAX_CACHED_RESULTS: Final = 64
@@ -253,7 +255,7 @@ class RecallService:
             semantic, vector_query = self.semantic_index.query(connection, vector)
             scores = None
             if vector_query is not None:
-                scores = _semantic_scores(connection, vector_query, words, item_filter)
+                scores = _semantic_scores(connection, vector_query, words, item_filter, self._document_frequencies)
             order = fuse(words, scores, preset)
             hits = rank_hits(connection, order, query, preset, limit=request.limit, now_ms=now_ms)
             return present_first(with_relevance(hits, query, vector_query, vector.model), query), semantic
@@ -304,14 +306,36 @@ class RecallService:
         return not self.projection_runner.backlog(connection) and store.is_created(connection)
 
 
+def _searched_part(
+    connection: Transaction, item_filter: ItemFilter, document_frequencies: DocumentFrequencyCache
+) -> ItemFilter | None:
+    """The part of a filter by which the index is searched, with the bounds of its ids; None if nothing matches it.
+
+    Projects that most items are of are no part of it: it is faster to leave out what is found of others.
+    """
+    bounded = store.with_id_bounds(connection, item_filter)
+    if bounded is None or not item_filter.project_ids:
+        return bounded
+    items, _ = store.item_totals(connection)
+    terms = [project_term(project_id) for project_id in item_filter.project_ids]
+    counts = document_frequencies.lookup(
+        terms, items, lambda term: store.count_items_with_term(connection, term, COMMON_TERM_ITEMS)
+    )
+    return bounded.of_any_project if sum(counts.values()) >= MOST_ITEMS * items else bounded
+
+
 def _semantic_scores(
     connection: Transaction,
     vector_query: "VectorQuery",
     keyword_matches: Sequence[KeywordMatch],
     item_filter: ItemFilter,
+    document_frequencies: DocumentFrequencyCache,
 ) -> dict[int, float]:
     """Semantic scores of the best items by meaning and of those found by words, raised by neighbouring turns."""
-    best = vector_query.best(MAX_RANKED_ITEMS, store.matching_item_ids(connection, item_filter))
+    searched = _searched_part(connection, item_filter, document_frequencies)
+    count = MAX_RANKED_ITEMS * (1 if searched == item_filter else SPARE_ITEMS)
+    near = {} if searched is None else vector_query.best(count, store.matching_item_ids(connection, searched))
+    best = store.matching_among(connection, near, item_filter)
     turns = store.neighbouring_turns(connection, list(best))
     beside = {other for near in turns.values() for other in near}
     by_words = [match.item_id for match in keyword_matches]
@@ -326,7 +350,9 @@ def _semantic_scores(
 def _keyword_matches(
     connection: Transaction, query: ParsedQuery, item_filter: ItemFilter, document_frequencies: DocumentFrequencyCache
 ) -> list[KeywordMatch]:
-    if not store.is_created(connection):
+    created = store.is_created(connection)
+    searched = _searched_part(connection, item_filter, document_frequencies) if created else None
+    if searched is None:
         return []
     items, mean_length = store.item_totals(connection)
     counts = document_frequencies.lookup(
@@ -337,10 +363,12 @@ def _keyword_matches(
     for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):
         if rows_left <= 0:
             break
-        items_by_term[term] = store.items_with_term(connection, term, item_filter, rows_left)
+        items_by_term[term] = store.items_with_term(connection, term, searched, rows_left)
         rows_left -= len(items_by_term[term])
     values = term_values(query.terms, counts, items=items)
     candidates = collect_candidates(values, items_by_term, MAX_SCORED_ITEMS)
+    allowed = store.matching_among(connection, candidates, item_filter)
+    candidates = {item_id: value for item_id, value in candidates.items() if item_id in allowed}
     lengths = store.term_counts(connection, list(candidates))
     return _lift_neighbours(
         connection, score_candidates(candidates, lengths, query_value=sum(values.values()), mean_length=mean_length)

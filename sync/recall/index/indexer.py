@@ -37,7 +37,7 @@ from sync.recall.index.extraction import (
 )
 from sync.recall.index.store import ItemRow
 
-SCHEMA_VERSION: Final = 8  # raised whenever terms, items or tables change
+SCHEMA_VERSION: Final = 9  # raised whenever terms, items or tables change
 _EXCHANGE_SLOTS: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 

@@ -7,7 +7,7 @@ kind of script, because e5 ranks every Chinese text above every English one for 
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ CHUNK_ROWS: Final = 256  # rows unpacked at once: less than a MB, so that they s
 MIN_DEVIATIONS: Final = 0.9  # a lower score is not proposed
 MIN_DEVIATION: Final = 1e-6  # a smaller deviation counts as zero
 INT8_MAX: Final = 127
+SPARE_ROWS: Final = 4_096  # of each array, so that few additions copy all vectors (100 MB of 100,000)
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -44,17 +45,18 @@ class CosineBaseline(msgspec.Struct, frozen=True):
 
 
 class VectorIndex:
-    """Vectors of one model, in the order of their items' ids."""
+    """Vectors of one model, in the order of their items' ids. All arrays but `ids` have room for more rows."""
 
     def __init__(self, model: str, removed_count: int) -> None:
         self.model = model
         self.removed_count = removed_count
         self.ids: Ints = np.empty(0, np.int64)
+        self._ids = self.ids  # with room for more
         self._dense: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._scales: Floats = np.empty(0, np.float32)
         self._width = 0  # bytes of a row
         self._codes: NDArray[np.int8] = np.empty((0, 0), np.int8)
-        self._signs: NDArray[np.uint64] | None = None
+        self._signs: list[NDArray[np.uint64]] | None = None  # by word of 64 bits
         self._centre: Floats | None = None
 
     @property
@@ -69,21 +71,24 @@ class VectorIndex:
         if not rows:
             return
         data = np.frombuffer(b"".join(row.vector for row in rows), np.int8).reshape(len(rows), -1)
-        codes = data[:, 4:]
-        if len(self.ids):
-            codes = np.concatenate([self._codes, codes])
-        self._codes = np.ascontiguousarray(codes)
-        self._scales = np.concatenate([self._scales, np.ascontiguousarray(data[:, :4]).view("<f4")[:, 0]])
-        self.ids = np.concatenate([self.ids, np.array([row.item_id for row in rows], np.int64)])
-        self._dense = np.concatenate([self._dense, np.array([row.is_dense for row in rows], np.bool_)])
-        self._signs = None if self._signs is None else self._sign_bits(self._signs.shape[1])
+        count = len(self.ids)
+        if not count:
+            self._codes = np.empty((0, data.shape[1] - 4), np.int8)
+        self._codes = _extended(self._codes, count, data[:, 4:])
+        self._scales = _extended(self._scales, count, np.ascontiguousarray(data[:, :4]).view("<f4")[:, 0])
+        self._dense = _extended(self._dense, count, np.array([row.is_dense for row in rows], np.bool_))
+        self._ids = _extended(self._ids, count, np.array([row.item_id for row in rows], np.int64))
+        if self._signs is not None:
+            more = self._sign_bits(count, count + len(rows))
+            self._signs = [_extended(of_word, count, bits) for of_word, bits in zip(self._signs, more, strict=True)]
+        self.ids = self._ids[: count + len(rows)]
 
     def retain(self, ids: Sequence[int], removed_count: int) -> None:
         """Remove the vectors of all other items."""
-        mask = np.isin(self.ids, np.array(ids, np.int64))
-        self.ids, self._dense, self._scales = self.ids[mask], self._dense[mask], self._scales[mask]
-        self._codes = self._codes[mask]
-        self._signs = None if self._signs is None else self._signs[:, mask]
+        kept = np.flatnonzero(np.isin(self.ids, np.array(ids, np.int64)))
+        self._ids = self.ids = self.ids[kept]
+        self._dense, self._scales, self._codes = self._dense[kept], self._scales[kept], self._codes[kept]
+        self._signs = None if self._signs is None else [of_word[kept] for of_word in self._signs]
         self.removed_count = removed_count
 
     def query(self, query_bytes: bytes) -> "VectorQuery":
@@ -113,13 +118,13 @@ class VectorIndex:
         if len(allowed) <= MAX_EXACT_ITEMS:
             return allowed
         if self._signs is None:
-            self._signs = self._sign_bits(0)
+            self._signs = list(self._sign_bits(0, len(self.ids)))
         assert self._centre is not None
         query_signs = _as_uint64_columns(np.packbits((query_vector - self._centre) > 0)[None])
         distance = np.zeros(len(allowed), np.int32)
         for ours, theirs in zip(self._signs, query_signs, strict=True):
-            distance += np.bitwise_count((ours if rows is None else ours[rows]) ^ theirs)
-        dense = self._dense if rows is None else self._dense[rows]
+            distance += np.bitwise_count((ours[: len(allowed)] if rows is None else ours[rows]) ^ theirs)
+        dense = self._dense[allowed]
         candidates = []
         for kind in (False, True):
             of_kind = np.flatnonzero(dense == kind)
@@ -131,17 +136,17 @@ class VectorIndex:
     def is_dense(self, rows: Ints) -> Ints:
         return self._dense[rows].astype(np.int64)
 
-    def _sign_bits(self, begin: int) -> NDArray[np.uint64]:
-        """Sign bits around the mean vector, a column for each row; those before `begin` are reused.
+    def _sign_bits(self, begin: int, end: int) -> NDArray[np.uint64]:
+        """Sign bits of rows around the mean vector, a column for each row.
 
         Stored column by column, all items are compared in a few passes, four times as fast as row by row.
         """
         if self._centre is None:
             sample = np.arange(0, len(self.ids), max(len(self.ids) // BASELINE_SAMPLE, 1))
             self._centre = (self._codes[sample] * self._scales[sample, None]).mean(axis=0, dtype=np.float32)
-        columns = [] if begin == 0 or self._signs is None else [self._signs]
-        for start in range(begin, len(self.ids), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
+        columns = []
+        for start in range(begin, end, CHUNK_ROWS):
+            rows = slice(start, min(start + CHUNK_ROWS, end))
             above = self._codes[rows] * self._scales[rows, None] > self._centre
             columns.append(_as_uint64_columns(np.packbits(above, axis=1)))
         return np.concatenate(columns, axis=1)
@@ -203,6 +208,16 @@ class VectorQuery(msgspec.Struct, frozen=True):
         equal: Floats = np.ones(len(rows), np.float32)  # if all vectors are alike
         scores: Floats = np.divide(above, deviation, out=equal, where=deviation > MIN_DEVIATION)
         return scores
+
+
+def _extended(array: NDArray[Any], count: int, added: NDArray[Any]) -> NDArray[Any]:
+    """An array with more rows behind its first `count`; in place if it has the room."""
+    if count + len(added) > len(array):
+        roomy = np.empty((count + len(added) + SPARE_ROWS, *array.shape[1:]), array.dtype)
+        roomy[:count] = array[:count]
+        array = roomy
+    array[count : count + len(added)] = added
+    return array
 
 
 def _as_uint64_columns(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -65,3 +65,13 @@ async def test_what_a_project_says_comes_before_what_holds_everywhere_and_nothin
         told = await context.turn(TurnRequest(SearchRequest("添加一个新的用户列表页面", project_id=shop)))
         given = [one.hit.item.text for one in told.candidates if one.outcome is Outcome.GIVEN]
         assert given == ["项目使用 React + Redux", "用户偏好使用 TypeScript，喜欢函数式编程风格"]
+
+
+async def test_another_project_is_searched_if_the_message_names_its_folder(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (harness, context):
+        await harness.record_texts("我们的部署脚本放在 scripts/deploy.sh", project_path="/home/me/blog")
+        await harness.record_texts("首页用蓝色", project_path="/home/me/shop")
+        (shop,) = (hit.item.project_id for hit in (await harness.search("首页")).hits)
+        for message, lines in (("我们的部署脚本放在哪里", 0), ("blog 的部署脚本放在哪里", 1)):
+            told = await context.turn(TurnRequest(SearchRequest(message, project_id=shop)))
+            assert len(told.hits) == lines

@@ -11,12 +11,13 @@ from sync.db.engine import Transaction
 from sync.document.versions.rescan import rescan
 from sync.log import store as log_store
 from sync.recall.index import store
+from sync.recall.index.item_filter import ItemFilter
 from sync.recall.model import Scope, SearchRequest
 from sync.recall.ranking.document_frequency import COMMON_TERM_ITEMS, GROWTH_DIVISOR, DocumentFrequencyCache
 from sync.recall.search import INDEXER_TIMEOUT, MAX_AWAITED_BACKLOG, MAX_CANDIDATE_ROWS, MERGE_PAUSE, RecallService
 from sync.redaction import Redactor
 from sync.settings.sections import RecallSettings
-from tests.integration.recall.harness import RecallHarness, open_recall_harness
+from tests.integration.recall.harness import LetterCountEmbedder, RecallHarness, open_recall_harness
 from tests.support import event, run_in_virtual_time
 
 MOMENTS = 40  # steps of the loop; a question takes fewer
@@ -278,6 +279,25 @@ async def test_filters_by_project_kind_and_time(tmp_path: Path) -> None:
         assert set(await harness.texts_found("部署", since_ms=late)) == {"乙项目的部署", "部署要快"}
 
 
+@pytest.mark.parametrize("others", [1, 4])
+async def test_a_project_is_searched_alone_whether_most_items_are_of_it_or_few(tmp_path: Path, others: int) -> None:
+    async with open_recall_harness(tmp_path, embedder=LetterCountEmbedder()) as harness:
+        await harness.record_texts("甲项目的部署", "甲项目的部署日", project_id="proj_aaaaaaaa")
+        await harness.record_texts(*(f"乙项目的部署 {at}" for at in range(others)), project_id="proj_bbbbbbbb")
+        await harness.embed()
+        assert await harness.texts_found("部署", project_id="proj_aaaaaaaa") == ["甲项目的部署", "甲项目的部署日"]
+        assert len(await harness.texts_found("部署", project_id="proj_bbbbbbbb")) == others
+
+
+async def test_hidden_items_are_no_hits(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path, embedder=LetterCountEmbedder()) as harness:
+        await harness.record_event("entry_added", entry_id="e1", text="部署在周五", section="项目")
+        await harness.record_texts("部署在周六")
+        await harness.embed()
+        assert len(await harness.texts_found("部署")) == 2
+        assert await harness.texts_found("部署", hidden_ids=("e1",)) == ["部署在周六"]
+
+
 async def test_a_day_in_words_narrows_and_is_dropped_where_that_leaves_nothing(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:  # it is 2026-02-02, a Monday
         await harness.record_texts("部署失败了", ts="2026-02-01T10:00:00.000Z")
@@ -521,7 +541,7 @@ async def _many(harness: RecallHarness, count: int, *, first: int = 1, text: str
 def _picture(connection: Transaction) -> tuple[Any, ...]:
     rows = [row._replace(first_id=0) for row in store.all_rows(connection)]
     terms = sorted({word for row in rows for word in row.terms()})
-    words = [(term, store.items_with_term(connection, term, store.ItemFilter(), 1_000)) for term in terms]
+    words = [(term, store.items_with_term(connection, term, ItemFilter(), 1_000)) for term in terms]
     return rows, words, store.item_totals(connection)
 
 

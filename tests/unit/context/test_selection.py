@@ -60,8 +60,8 @@ def test_a_continuation_takes_the_last_session_that_has_its_words() -> None:
     assert selection.continued_session([other]) == []
 
 
-def test_items_of_another_project_need_its_name_in_the_message() -> None:
-    elsewhere = near(1, 1.0, project_id="proj_b", project_path="/home/me/shop-web")
-    assert not selection.is_in_scope(elsewhere, "proj_a", "登录页怎么改")
-    assert selection.is_in_scope(elsewhere, "proj_a", "shop-web 的登录页怎么改")
-    assert selection.is_in_scope(near(2, 1.0), "proj_a", "登录页怎么改"), "of no project"
+def test_a_message_names_a_project_by_its_folder() -> None:
+    folders = {"proj_a": "/home/me/shop", "proj_b": "C:\\work\\博客\\", "proj_c": "/"}
+    assert selection.named_projects("Shop 的登录页怎么改", folders) == ["proj_a"]
+    assert selection.named_projects("看看博客项目", folders) == ["proj_b"]
+    assert selection.named_projects("my shopping list", folders) == []
