@@ -155,12 +155,12 @@ def _advance(connection: Transaction, state: _State, last_exchange: tuple[int, s
     news = {event.event_id: _left_of(event, retractions, correctors) for event in fresh if event.type in FACT_TYPES}
     wanted = {evidence_of(event) for event in news.values() if event.type == MEMORY_FACT and claims_user(event)}
     arrived = store.exchanges_after(connection, state.last_exchange[0], state.unproven)
-    found = arrived | store.exchange_devices(connection, wanted)
+    devices = arrived | store.exchange_devices(connection, wanted)
     last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
     state = replace(state, last=last, last_exchange=last_exchange, retracted=state.retracted | named)
-    if not news and not found:
+    if not news and not devices:
         return state
-    exchanges, events = {**state.exchanges, **found}, {**state.events, **news}
+    exchanges, events = {**state.exchanges, **devices}, {**state.events, **news}
     facts = _facts_of(events.values(), exchanges, state.facts.statements)
     unproven = (state.unproven | wanted) - exchanges.keys()
     return replace(state, events=events, exchanges=exchanges, unproven=unproven, facts=facts)
