@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sync.db.engine import Transaction
@@ -98,8 +99,7 @@ class Facts:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(msgspec.Struct, frozen=True):
     """What was read. `last`: position and id of the newest event, `last_exchange`: of the newest exchange.
 
     `unproven`: exchanges that facts name and that may still arrive.
@@ -108,11 +108,11 @@ class _State:
     order_version: int = 0
     last: tuple[int, str] = (0, "")
     last_exchange: tuple[int, str] = (0, "")
-    events: Mapping[str, Event] = field(default_factory=lambda: MappingProxyType({}))
-    exchanges: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    events: Mapping[str, Event] = msgspec.field(default_factory=lambda: MappingProxyType({}))
+    exchanges: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     unproven: frozenset[str] = frozenset()
     retracted: frozenset[str] = frozenset()  # events that were erased or corrected
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = msgspec.field(default_factory=Facts)
 
 
 class FactProjection:
