@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from sync.errors import InvalidInput
-from sync.lessons.commands import FRONTEND, FRONTEND_LANGUAGES, GENERAL
-from sync.lessons.error_text import error_identity, split_type
+from sync.lessons.commands import FRONTEND, FRONTEND_LANGUAGES, GENERAL, language_of
+from sync.lessons.error_text import ErrorText, error_identity, split_type
 
 LessonKind = Literal["error", "pattern"]
 LessonSource = Literal["said", "mined", "corrected", "imported"]
@@ -17,6 +17,7 @@ PATTERN: Final = "pattern"
 CORRECTION: Final = "correction"  # the type of a pattern that a user's correction is
 LEARNED_SOURCES: Final = frozenset({"mined", "corrected"})  # held after a second session
 ID_PREFIX: Final[Mapping[str, str]] = {ERROR: "err", PATTERN: "pat"}
+_LINE: Final = re.compile(r":\d.*")  # of a location
 MAX_ID: Final = 128  # characters
 
 ERROR_FIELDS: Final[Mapping[str, type]] = {
@@ -171,7 +172,7 @@ def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str,
         record: dict[str, Any] = {
             "id": "",
             "timestamp": timestamp,
-            "language": GENERAL,
+            "language": _language_shown(split, text_field(error, "location")),
             "framework": "",
             "error": {"type": split.type, "message": split.message, **location},
             "context": {"task": "", "related_files": []},
@@ -189,3 +190,9 @@ def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str,
         "pattern": {}, "when_to_use": [], "benefits": [], "usage_count": 0, "tags": [],
     }  # fmt: skip
     return {**record, **given}
+
+
+def _language_shown(error: ErrorText, location: str) -> str:
+    """The language of an error that names none, so that it is the same error as one that does."""
+    text = f"{error.type}: {error.message}" if error.type else error.message
+    return language_of(text=text, file_path=_LINE.sub("", location))

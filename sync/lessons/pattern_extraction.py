@@ -13,7 +13,8 @@ from sync.lessons.commands import language_of
 MAX_NAMES: Final = 60  # in one pattern
 _DECLARATIONS: Final = re.compile(
     r"^[ \t]*(?:export |default |public |private |protected |static |final |abstract |async |pub(?:\([^)]*\))? )*"
-    r"((?:class|interface|enum|struct|trait|type|function|func|fn|record|impl)\s+[^{;=]{1,160})",
+    r"((?:class|interface|enum|struct|trait|type|function|func|fn|record|impl)\s+[^{;=]{1,160}"
+    r"|(?:const|let)\s+\w+\s*=\s*(?:async\s*)?\([^(){}=]{0,160}\)[^=;{]{0,80}=>)",
     re.MULTILINE,
 )
 _TYPES: Final = (
