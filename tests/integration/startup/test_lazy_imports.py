@@ -57,6 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
 """
 COMMANDS = """
 import os, sys, tempfile
+os.environ.pop("XIAOBAI_RECALL__EMBEDDINGS", None)  # of the tests: a setting that is set is read with pydantic
 from bridge.cli.main import main
 with tempfile.TemporaryDirectory() as folder:
     os.environ |= {"XIAOBAI_DATA_DIR": folder + "/data", "XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
@@ -94,12 +95,14 @@ AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
             {
                 "typer",
                 "rich",
+                "pydantic",
+                "aiosqlite",
                 "watchdog",
                 "tenacity",
                 "sync.daily.worker",
                 "sync.recall",
                 "sync.cloud.replication.replicator",
-                "sync.document.capture.preferences",
+                "sync.document.capture.frequent_use",
                 "sync.startup.doctor",
             },
             id="commands without a sidecar and without a cloud",
