@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from tests.acceptance.accounts.test_lan import ids_of
-from tests.acceptance.environment import unique_text
+from tests.acceptance.environment import (
+    ServerRows,
+    cloud_settings,
+    exchanges,
+    unique_text,
+    wait_until_synced,
+)
+from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import COMMAND, CallFailed, Home, Sidecar, wait_until
 
 LAN = {"LAN__ENABLED": "auto", "LAN__ADDRESS": "127.0.0.1"}
@@ -29,6 +36,10 @@ def home_b(tmp_path: Path) -> Home:
 
 def pair(showing: Sidecar, entering: Sidecar) -> Any:
     return entering.call("lan/pair", code=showing.call("lan/pair")["uri"])
+
+
+def is_listening(status: Any) -> bool:
+    return bool(status["state"] == "listening")
 
 
 def exchange(a: Sidecar, b: Sidecar) -> None:
@@ -169,3 +180,60 @@ def test_without_a_sidecar_the_commands_say_what_is_missing(home_a: Home) -> Non
     unknown = home_a.run("lan", "forget", "device-z", check=False)
     assert unknown.returncode == 1
     assert "paired" in unknown.stderr
+
+
+def test_paired_guests_erase_together(home_a: Home, home_b: Home) -> None:
+    with Sidecar(home_a) as a, Sidecar(home_b) as b:
+        pair(a, b)
+        word = unique_text("不该记住")
+        a.update(word)
+        b.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
+        a.call("events/forgetMatching", query=word, dryRun=False)
+        b.call_until("memory/load", lambda told: word not in told["digest"] + told["document"], waitMs=0)
+        wait_until(lambda: word not in json.dumps(b.call("events/read", limit=100), ensure_ascii=False))
+
+
+def test_paired_guests_who_log_in_to_one_account_have_each_event_once_everywhere(
+    tmp_path: Path, local_cloud: Cloud, user: User, server: ServerRows
+) -> None:
+    """The second follows the first, logged out; its own login sends what only it may send."""
+    homes = [Home(tmp_path / name, device=f"device-{name}", **cloud_settings(local_cloud), **LAN) for name in "ab"]
+    with Sidecar(homes[0]) as a, Sidecar(homes[1]) as b:
+        pair(a, b)
+        exchange(a, b)
+        a.log_in(user.email, user.password)
+        wait_until_synced(a)
+        b.call_until("auth/status", lambda told: told["account"]["state"] == "logged_out")
+        assert b.call("auth/status")["account"]["userId"] == a.call("auth/status")["account"]["userId"]
+        exchange(a, b)
+        b.log_in(user.email, user.password)
+        for sidecar in (a, b, a):
+            sidecar.call("sync/now")
+        wait_until(lambda: ids_of(a) == ids_of(b))
+        assert set(ids_of(a).values()) == {1}
+        assert (a.call("sync/status")["pending"], b.call("sync/status")["pending"]) == (0, 0)
+        assert sorted(server.event_ids()) == sorted(event["event_id"] for event in exchanges(a))
+
+
+def test_paired_guests_who_log_in_to_two_accounts_exchange_nothing_more(
+    tmp_path: Path, local_cloud: Cloud, ann: User, ben: User
+) -> None:
+    homes = [Home(tmp_path / name, device=f"device-{name}", **cloud_settings(local_cloud), **LAN) for name in "ab"]
+    with Sidecar(homes[0]) as a, Sidecar(homes[1]) as b:
+        pair(a, b)
+        exchange(a, b)
+    with Sidecar(homes[0]) as a:
+        a.log_in(ann.email, ann.password)
+        wait_until_synced(a)
+    with Sidecar(homes[1]) as b:
+        b.log_in(ben.email, ben.password)
+        wait_until_synced(b)
+        with Sidecar(homes[0]) as a:
+            secret = unique_text("只属于甲")
+            a.update(secret)
+            with pytest.raises(CallFailed) as refused:
+                b.call("lan/connect", host="127.0.0.1", port=a.call_until("lan/status", is_listening)["port"])
+            assert refused.value.kind == "peer_refused"
+            a.call_until("lan/status", lambda told: "other_account" in [one["cause"] for one in told["refusals"]])
+            assert secret not in json.dumps(b.call("events/read", limit=200), ensure_ascii=False)
+            assert b.call("lan/peers")["peers"] == []
