@@ -33,9 +33,10 @@ from sync.document.surfaces.handover import hand_over, park_unrecorded, replace_
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import KeyLost, SettingsError, StorageError, XiaobaiError
+from sync.lan.store import store_events
 from sync.log import erased_store
 from sync.log import store as log_store
-from sync.log.event_types import PAYLOAD_EXPIRED
+from sync.log.event_types import DEVICE_REGISTERED, PAYLOAD_EXPIRED
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_by
 from sync.log.projections.registry import ARCHIVE_RETRACTIONS
@@ -184,18 +185,26 @@ async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: 
         document = active.memory_file_of(events, former)
         await hand_over(document, _paths_of(heir), active.document, between)
         if remove_former:
-            await _copy_guest_events(events, active)
+            await _copy_guest_events(events, active, clock)
             await _move_guest_archives(former, active, clock)
             await park_unrecorded(document, _paths_of(former), active.document, _paths_of(heir))
     finally:
         await database.close()
 
 
-async def _copy_guest_events(guest: EventLog, active: ActiveProfile) -> None:
-    """Record a guest's events in the active profile, with their ids and days. Existing events stay as they are."""
+async def _copy_guest_events(guest: EventLog, active: ActiveProfile, clock: Clock) -> None:
+    """Record a guest's events in the active profile, with their ids and days. Existing events stay as they are.
+
+    What a paired guest shared is taken as it is, with its author, number and clock: other devices have it as well.
+    """
+    was_paired = bool(await guest.newest((DEVICE_REGISTERED,), 1))  # a guest tells its name to paired devices only
     page = await guest.read(Query(limit=EVENTS_PER_TRANSACTION))
     while page.events:
-        await active.events.database.write(_copy_batch, events=page.events, active=active)
+        shared = [event for event in page.events if was_paired and event.reach is EventScope.CLOUD]
+        own = [event for event in page.events if event not in shared]
+        await active.events.database.write(_copy_batch, events=own, active=active)
+        ids = (active.events.device_id, *active.events.former_device_ids)
+        await active.events.database.write(store_events, received=shared, clock=clock, own_device_ids=ids)
         active.events.changed.increment()
         page = await guest.read(Query(after=page.next_offset, limit=EVENTS_PER_TRANSACTION))
 

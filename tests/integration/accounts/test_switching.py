@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,6 +17,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.ownership.other_profiles import park_copy
 from sync.errors import StorageError
+from sync.lan.store import store_events
 from sync.log.model import Query
 from sync.open_app import AppMode, open_app
 from sync.retention.archives import read_archived_events
@@ -107,6 +108,32 @@ async def test_a_guest_s_events_keep_their_day(machine: GuestMachine) -> None:
         assert [event.payload["question"] for event in said] == ["早先说的", "客人说的"]
         assert {(event.local_date, event.utc_offset) for event in said} == {("2026-01-08", 480)}
     assert "### 2026/1/13" not in machine.settings.memory_file.read_text("utf-8")
+
+
+async def test_what_a_paired_guest_shared_keeps_its_author_number_and_clock(machine: GuestMachine) -> None:
+    """Other devices have it as well: the same event with another number or clock would stand elsewhere there."""
+    async with machine.open() as app:
+        await app.devices.paired.add("ed25519:AA", "device-b", "书房", "secret")
+        (own,) = await app.log.newest(("exchange_recorded",), 1)
+        of_other = replace(own, event_id="evt_other", device_id="device-b", replica_id="rep_b", replica_seq=7)
+        await app.log.database.write(store_events, [of_other], machine.clock, own_device_ids=["device-a"])
+    await machine.log_in()
+    async with machine.open() as app:
+        found = {event.event_id: event for event in (await app.log.read(Query(types=("exchange_recorded",)))).events}
+        assert len(found) == 3
+        for before in (own, of_other):
+            after = found[before.event_id]
+            assert (after.device_id, after.replica_key, after.hlc) == (
+                before.device_id,
+                before.replica_key,
+                before.hlc,
+            )
+        assert app.replicator is not None
+        await app.replicator.sync_now()
+        assert (await app.log.outbox()).pending == 0
+        synced = {event.event_id: event for event in await app.log.newest(("exchange_recorded",), 3)}
+        assert synced[own.event_id].server_seq is not None
+        assert synced["evt_other"].server_seq is None, "its author sends it"
 
 
 @pytest.mark.parametrize(
