@@ -50,13 +50,11 @@ class PairedDevices:
         own = await self.owner()
         if claim.account_id in {"", own.account_id}:
             return
-        if own.account_id:
-            raise DifferentUser("the other device's memory belongs to another account")
         if await self._has_other_profile(claim.account_id):
             raise DifferentUser("this machine has a memory of the other device's account", hint="Log in to it.")
         now = timestamp(self._clock.now())
         if await self._database.write(owner_store.claim_guest_profile, *claim, now) != claim.account_id:
-            raise DifferentUser("another user has logged in meanwhile")
+            raise DifferentUser("the other device's memory belongs to another account")
         self._account.changed.increment()
 
     async def add(self, public_key: str, device_id: str, name: str, discovery_id: str) -> None:
