@@ -107,7 +107,8 @@ class App:
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
-        self.lan = wiring.lan(self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
+        parts = (self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
+        self.lan = wiring.lan(*parts, is_sidecar=self.is_sidecar)
         self._open_sessions = OpenSessionTracker(self.log, self.clock, self.settings.sessions.idle_minutes)
         self.facts = fact_services.facts(self.log, self.draft_builder.redactor)
         extraction = fact_services.model_extraction(self.log, self.draft_builder.redactor, self.facts, self.clock)

@@ -179,6 +179,8 @@ def lan(
     devices: DeviceService,
     replicator: "Replicator | None",
     clock: Clock,
+    *,
+    is_sidecar: bool,
 ) -> LanAccess:
     """The local network; nothing of TLS is imported before it is needed."""
 
@@ -194,7 +196,7 @@ def lan(
         key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
         guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
         hello = partial(make_hello, events, settings.device_name)
-        local = LocalDevice(key, guard, trust_of, devices.paired, hello, profile.folder)
+        local = LocalDevice(key, guard, trust_of, devices.paired, hello, profile.folder, devices.account_changed)
         return LanService(events, local, clock=clock, settings=settings.lan)
 
     async def count_others() -> int:
@@ -203,7 +205,7 @@ def lan(
 
     rounds = [] if replicator is None else [replicator.state_changed]  # a round may list other devices
     changes = [events.changed, devices.paired.changed, *rounds]
-    return LanAccess(settings.lan, build, count_others, devices.paired, changes)
+    return LanAccess(settings.lan, build, count_others, devices.paired, changes, is_sidecar=is_sidecar)
 
 
 def login_flow(

@@ -96,6 +96,7 @@ class DeviceService:
     ) -> None:
         self._log = events
         self._account = account
+        self.account_changed = account.changed
         self._redactor = redactor.for_egress()
         self.paired = paired
         paired.after_pairing = self.record_own_name

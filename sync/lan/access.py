@@ -58,13 +58,16 @@ class LanAccess:
         count_others: Callable[[], Awaitable[int]],
         pairings: Pairings,
         devices_changed: Sequence[ChangeCounter],
+        *,
+        is_sidecar: bool,
     ) -> None:
         self._settings = settings
         self._build = build
         self._count_others = count_others
         self._pairings = pairings
         self._devices_changed = devices_changed
-        self._is_running = False  # only a sidecar runs it, unless it is off
+        self._may_run = is_sidecar and settings.enabled != "off"
+        self._is_running = False
         self._service: LanService | None = None
         self._asked = ChangeCounter()
         self._tried = ChangeCounter()  # the port was opened, or could not be
@@ -142,7 +145,7 @@ class LanAccess:
 
     async def _started(self) -> "LanService":
         """The service, started now if it was not. Raises LanOff."""
-        if not self._is_running:
+        if not self._may_run and not self._is_running:
             raise LanOff("this device takes no part in the local network")
         if self._service is None or self._service.listening_at is None:
             tried = self._tried.count

@@ -1,6 +1,7 @@
 """The connections in use: one for each device, registered after the greetings, and ended with a cause."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from sync.clock import Clock, timestamp
@@ -54,12 +55,23 @@ class ActivePeers:
                 peer.channel.abort()
 
     async def end_untrusted(self) -> None:
-        """End the connections to devices that are no longer trusted."""
-        trust = await self._device.trust()
+        """End the connections to devices that are no longer trusted, and those for another account than now."""
         for key, peer in list(self.by_key.items()):
-            if (cause := trust.refusal_of(key)) is not None:
+            if (cause := await self._refusal_now(key, peer)) is not None:
                 told = RefusalCause.UNPAIRED if cause is RefusalCause.STRANGER else cause
                 await self.dismiss(peer.channel, told, peer.device_id)
+
+    async def follow_account(self) -> None:
+        """Look after each login and logout, until cancelled."""
+        while True:
+            seen = self._device.account_changed.count
+            await self.end_untrusted()
+            await self._device.account_changed.wait_for_change(seen)
+
+    async def _refusal_now(self, key: str, peer: ActivePeer) -> RefusalCause | None:
+        if await self._device.owner_id() != peer.account_id:
+            return RefusalCause.DUPLICATE  # after a login; the next connection is for the new account
+        return (await self._device.trust()).refusal_of(key)
 
     async def register(
         self, key: str, channel: PeerChannel, greeting: tuple[Hello, str], direction: Literal["incoming", "outgoing"]
@@ -86,13 +98,8 @@ class ActivePeers:
 
     async def run(self, key: str, peer: ActivePeer) -> None:
         """Exchange events until the connection ends; why it ended is noted."""
-
-        async def refusal_now() -> RefusalCause | None:
-            if await self._device.owner_id() != peer.account_id:
-                return RefusalCause.DUPLICATE  # a login; the next connection is for the new account
-            return (await self._device.trust()).refusal_of(key)
-
-        connection = PeerConnection(peer.channel, peer.exchange, LogFollower(self._log.changed, refusal_now))
+        follower = LogFollower(self._log.changed, partial(self._refusal_now, key, peer))
+        connection = PeerConnection(peer.channel, peer.exchange, follower)
         try:
             await connection.run()
         except ConnectionRefused as error:

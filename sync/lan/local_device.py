@@ -14,6 +14,7 @@ from sync.lan.pairing.port import AccountClaim, Pairings
 from sync.lan.protocol.frames import MAX_TEXT, Hello
 from sync.lan.transport.connection import ConnectionRefused
 from sync.lan.transport.trust import RefusalCause, TrustList
+from sync.runtime.change_counter import ChangeCounter
 
 TrustReader = Callable[[str], Awaitable[TrustList]]
 
@@ -28,6 +29,7 @@ class LocalDevice:
     pairings: Pairings
     greeting: Callable[[], Hello]
     folder: Path
+    account_changed: ChangeCounter
 
     async def trust(self) -> TrustList:
         return await self.trust_of(await self.key.public_key())

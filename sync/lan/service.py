@@ -100,6 +100,7 @@ class LanService:
                     self._group = group
                     group.create_task(listener.run())
                     group.create_task(supervise("discovery", self._discover))
+                    group.create_task(supervise("account", self._peers.follow_account))
                     group.create_task(supervise("late erasures", partial(follow_late_erasures, self._log)))
                     on_listening()
             finally:

@@ -97,7 +97,7 @@ async def _node(device: Device, deadlines: Deadlines | None, account: str | None
     pairings = PairedDevices(device.database, device.account, has_other_profile, device.clock)
     if account is not None:
         await pairings.join(AccountClaim(account, "a user"))
-    local = LocalDevice(key, guard_of(device), trust_of, pairings, hello, device.folder)
+    local = LocalDevice(key, guard_of(device), trust_of, pairings, hello, device.folder, device.account.changed)
     settings = LanSettings(enabled="on", address="127.0.0.1")
     public_key = await key.public_key()
     clock = LoopClock(seed=hash(public_key))

@@ -14,7 +14,7 @@ from sync.lan.pairing.code import Invitation, parse_invitation
 from sync.lan.pairing.port import AccountClaim
 from sync.lan.transport.channel import Deadlines, connect_tls
 from sync.lan.transport.tls_contexts import pairing_context
-from tests.integration.lan.nodes import HASTY, Node, nodes, refused_silently, until
+from tests.integration.lan.nodes import HASTY, Node, nodes, refused_silently, until, until_async
 from tests.integration.lan.test_service import drained, level
 from tests.support import new_server
 
@@ -213,9 +213,14 @@ async def test_of_paired_guests_the_second_follows_the_first_into_its_account(tm
         await pair(a, b)
         await until(lambda: a.service.peers() and b.service.peers(), a.service.changed, b.service.changed)
         await a.pairings.join(AccountClaim("user-1", "u"))
+        await until_async(lambda: _is_of(b, "user-1"), b.device.account.changed)
         await a.device.record_notes("登录后")
         await level(a, b)
-        assert (await b.texts(), (await b.pairings.owner()).account_id) == (["登录后"], "user-1")
+        assert await b.texts() == ["登录后"]
+
+
+async def _is_of(node: Node, account_id: str) -> bool:
+    return (await node.pairings.owner()).account_id == account_id
 
 
 # --- the end of a pairing -------------------------------------------------------------------------------------
