@@ -58,16 +58,16 @@ select events.* from wanted cross join events
 where replica_id = :replica and replica_seq between first and last and {_OFFERED}
 """)  # noqa: S608 - constants only
 
+# `cross join` keeps the order: from the few requests to what they name, not from all events to all requests.
 _LATE: Final = text(f"""
-select distinct event.event_id
-from events as request, json_each(request.payload, '$.event_ids') as named
-join events as event on event.event_id = named.value
-where request.type = '{PAYLOAD_FORGOTTEN}' and request.server_seq < event.server_seq
-  and request.extra not like '%"{ERASURE_STATE_FIELD}"%' and event.device_id in :own and not exists (
-    select 1 from events as later, json_each(later.payload, '$.event_ids') as again
-    where later.type = '{PAYLOAD_FORGOTTEN}' and again.value = event.event_id
-      and (later.server_seq is null or later.server_seq > event.server_seq)
-  )
+with named (event_id, accepted, newest) as (
+  select item.value, min(case when request.extra not like '%"{ERASURE_STATE_FIELD}"%' then request.server_seq end),
+    max(coalesce(request.server_seq, {2**63 - 1}))
+  from events as request cross join json_each(request.payload, '$.event_ids') as item
+  where request.type = '{PAYLOAD_FORGOTTEN}' group by item.value
+)
+select event.event_id from named cross join events as event on event.event_id = named.event_id
+where event.device_id in :own and max(named.accepted, named.newest) < event.server_seq
 order by event.event_id
 """).bindparams(bindparam("own", expanding=True))  # noqa: S608 - constants only
 _UNDER: Final = text("select event_id from events where replica_id = :replica and replica_seq = :number")
