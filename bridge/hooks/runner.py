@@ -117,7 +117,7 @@ def _hint(event: HookEvent, answer: Mapping[str, Any], folder: Path) -> str:
     lesson = decision.accepted_lesson(event, answer)
     if lesson is None or not hook_files.claim(folder, "lesson", event.session_id, lesson[0], now=time.time()):
         return ""
-    from bridge.hooks.injection import tool_hint  # noqa: PLC0415 - most calls show nothing
+    from sync.context.hook_blocks import tool_hint  # noqa: PLC0415 - most calls show nothing
 
     return tool_hint(lesson[1])
 
@@ -127,7 +127,7 @@ def _session_block(text: str) -> str:
         return ""
     from secrets import token_hex  # noqa: PLC0415
 
-    from bridge.hooks.injection import session_block  # noqa: PLC0415 - most calls show nothing
+    from sync.context.hook_blocks import session_block  # noqa: PLC0415 - most calls show nothing
 
     return session_block(text, token_hex(4))
 

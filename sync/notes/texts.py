@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from sync.context.budgets import SESSION_NOTE_CHARS
 from sync.notes.model import ACTIVE, STRONG, NoteFile
 from sync.notes.note_draft import is_chinese, pointer, reminder
 from sync.redaction.prompt_fence import neutralise
 
-SESSION_CHARS: Final = 1_800  # of the text for a session's start; the fence of the hooks makes at most 2,000 of it
 REMINDER_CHARS: Final = 200
 COLD_START_ZH: Final = "还没有任何记忆。可以先写几条你最在意的约束或“不要”，之后的检索会自动参考。"
 COLD_START_EN: Final = (
@@ -39,7 +39,7 @@ def is_loaded_at_start(file: NoteFile) -> bool:
 def session_text(
     files: Sequence[NoteFile], base: str, fence: str, *, chinese: bool | None = None
 ) -> tuple[str, list[NoteFile]]:
-    """The convention and one line for each note marked to load that fits into `SESSION_CHARS`; the notes that fit.
+    """The convention and one line for each note marked to load that fits into `SESSION_NOTE_CHARS`; the notes that fit.
 
     Without `chinese` the notes' titles decide the language.
     """
@@ -47,7 +47,7 @@ def session_text(
     if chinese is None:
         chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)
     lines, given = [CONVENTION_ZH if chinese else CONVENTION_EN], list[NoteFile]()
-    left = SESSION_CHARS - len(lines[0])
+    left = SESSION_NOTE_CHARS - len(lines[0])
     for file in loaded:
         line = f"- {neutralise(reminder(file.note, REMINDER_CHARS), fence)} ({pointer(file, base)})"
         if len(line) + 1 <= left:

@@ -27,7 +27,6 @@ PROTECTED_BY: Final = {
     "bridge/hooks/": "unit/bridge/hooks/test_hosts.py",
     "bridge/hooks/commands.py": "acceptance/test_documentation_examples.py",
     "bridge/hooks/health.py": "acceptance/test_doctor.py",
-    "bridge/hooks/injection.py": "unit/bridge/hooks/test_decision.py",
     "bridge/hooks/json_text.py": "unit/bridge/hooks/test_hook_settings.py",
     "bridge/cli/memory/lessons.py": "acceptance/log/test_lessons.py",
     "bridge/methods/memory/lessons.py": "acceptance/log/test_lessons.py",

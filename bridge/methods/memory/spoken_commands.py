@@ -14,7 +14,8 @@ from sync.contract.daily import CommandJson
 from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
-from sync.daily.conversation.command_parser import parse_command, should_recall
+from sync.daily.conversation.command_parser import parse_command
+from sync.recall.relevance.message_signals import asks_for_memory
 
 
 class Saying(Params, frozen=True):
@@ -29,7 +30,7 @@ class Saying(Params, frozen=True):
 
 async def run_command(app: App, params: Saying) -> CommandJson:
     """Carry out a spoken command, in Chinese or English."""
-    recalls = should_recall(params.text, is_first=params.is_first)
+    recalls = asks_for_memory(params.text, is_first=params.is_first)
     asked = parse_command(params.text)
     if asked is None:
         return {"command": None, "done": False, "message": "", "recall": recalls}

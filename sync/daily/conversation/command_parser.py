@@ -32,15 +32,6 @@ _CONFIRMATIONS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
 _ENDS_WITH_CONFIRMATION: Final = re.compile(
     rf"(?P<about>.*?\S)(?:[\s,，:：;；]+)(?:{'|'.join(sorted(_CONFIRMATIONS))})[。.!！]?", re.IGNORECASE | re.DOTALL
 )
-_REFERS_TO_PAST: Final = re.compile(
-    r"之前|上次|上回|上一次|以前|我们(?:讨论|聊|说|谈|决定|约定)过|我(?:说|提|问|告诉)过|还记得|记不记得|记得(?:吗|我|我们)|"
-    r"昨天|前天|上周|上个?月|继续|接着|历史记录|查看记忆|搜索记忆|"
-    r"\b(?:last time|previous(?:ly)?|earlier|before|we (?:discussed|talked|decided|agreed)|do you remember|"
-    r"remember (?:when|what|how)|"
-    r"as i (?:said|told you|mentioned)|yesterday|last (?:week|month)|"
-    r"continue(?: with| the| our|$)|search memory|my memory)\b",
-    re.IGNORECASE,
-)
 
 
 def parse_command(message: str) -> SpokenCommand | None:
@@ -92,11 +83,6 @@ def split_confirmation(about: str) -> tuple[str, bool]:
     """A command's argument, and whether a confirmation follows it: `火锅 确认`, `hot pot confirm`."""
     found = _ENDS_WITH_CONFIRMATION.fullmatch(about.strip())
     return (found["about"], True) if found is not None else (about.strip(), False)
-
-
-def should_recall(message: str, *, is_first: bool) -> bool:
-    """Whether to search the memory for a message: the first of a session, or one that refers to the past."""
-    return bool(message.strip()) and (is_first or _REFERS_TO_PAST.search(message) is not None)
 
 
 class SaveDecision(msgspec.Struct, frozen=True):

@@ -58,9 +58,11 @@ _REQUEST: Final = re.compile(
 )
 _SELF: Final = re.compile(r"我|咱|\b(?:i(?!\s*[-+<>=;,)\]%])|i'm|i've|i'd|i'll|my|me|mine|we|our|us)\b", re.IGNORECASE)
 _REFERS_TO_PAST: Final = re.compile(
-    r"之前|上次|上回|昨天|前天|以前|曾经|那次|还记得|记不记得|记得(?:我|吗|上)|(?:说|提|提到|讲|聊|问|告诉|推荐|分享)过"
-    r"|\b(?:last time|previously|earlier|before|yesterday|remember|recall|did (?:i|we)|have (?:i|we)"
-    r"|i (?:told|said|mentioned)|we (?:talked|discussed|decided|agreed)|you (?:told|said|recommended|suggested))\b",
+    r"之前|上次|上回|上一次|昨天|前天|上周|上个?月|以前|曾经|那次|还记得|记不记得|记得(?:我|吗|上)"
+    r"|(?:说|提|提到|讲|聊|谈|讨论|决定|约定|问|告诉|推荐|分享)过"
+    r"|\b(?:last (?:time|week|month)|previous(?:ly)?|earlier|before|yesterday|remember|recall"
+    r"|did (?:i|we)|have (?:i|we)|i (?:told|said|mentioned)"
+    r"|we (?:talked|discussed|decided|agreed)|you (?:told|said|recommended|suggested))\b",
     re.IGNORECASE,
 )
 _STOPPED: Final = (
@@ -120,6 +122,12 @@ def read_signals(message: str) -> MessageSignals:
         continues=_CONTINUES.search(text) is not None,
         is_work_request=_WORK_REQUEST.search(text) is not None,
     )
+
+
+def asks_for_memory(message: str, *, is_first: bool) -> bool:
+    """Whether a message is the first of its session, or refers to the past (seed 000 §5)."""
+    signals = read_signals(message)
+    return bool(message.strip()) and (is_first or signals.refers_to_past or signals.continues)
 
 
 def without_continuation(message: str) -> str:

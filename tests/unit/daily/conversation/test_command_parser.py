@@ -9,7 +9,6 @@ from sync.daily.conversation.command_parser import (
     is_confirmation,
     last_save_request,
     parse_command,
-    should_recall,
 )
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
@@ -275,29 +274,11 @@ class TestCommands:
     @given(st.text(max_size=200))
     def test_nothing_stops_it(self, text: str) -> None:
         parse_command(text)
-        should_recall(text, is_first=False)
 
     def test_confirming(self) -> None:
         assert is_confirmation("确认")
         assert is_confirmation("Confirm")
         assert not is_confirmation("")
-
-    @pytest.mark.parametrize(
-        ("message", "is_first", "expected"),
-        [
-            ("写一个函数", True, True),
-            ("写一个函数", False, False),
-            ("之前的端口是多少", False, True),
-            ("上次说到哪了", False, True),
-            ("我们讨论过这个", False, True),
-            ("what did we decide last time?", False, True),
-            ("as we discussed", False, True),
-            ("write a function", False, False),
-            ("  ", True, False),
-        ],
-    )
-    def test_when_to_recall(self, message: str, *, is_first: bool, expected: bool) -> None:
-        assert should_recall(message, is_first=is_first) is expected
 
     def saving(self, turns: list[SummaryTurn], *, auto: bool = True) -> str:
         found = decide_saving(turns, min_rounds=3, auto_save=auto)

@@ -3,12 +3,8 @@
 Imported only if there is something to show: it loads the rules that neutralise text.
 """
 
-from typing import Final
-
+from sync.context.budgets import HINT_BYTES, SESSION_START_CHARS
 from sync.redaction.prompt_fence import neutralise
-
-HINT_BYTES: Final = 480  # of UTF-8; a hint comes with every call of a tool, and long ones crowd out the work
-SESSION_CHARS: Final = 2_000
 
 
 def tool_hint(text: str) -> str:
@@ -24,7 +20,7 @@ def tool_hint(text: str) -> str:
 
 
 def session_block(text: str, fence: str) -> str:
-    """Notes as a fenced block of at most `SESSION_CHARS`; empty without text. `fence`: a fresh random word."""
+    """Notes as a fenced block of at most `SESSION_START_CHARS`; empty without text. `fence`: a fresh random word."""
     body = neutralise(text, fence).strip()
     if not body:
         return ""
@@ -33,5 +29,5 @@ def session_block(text: str, fence: str) -> str:
         f"\n<memory-{fence}>\n"
     )
     closing = f"\n</memory-{fence}>"
-    room = SESSION_CHARS - len(opening) - len(closing)
+    room = SESSION_START_CHARS - len(opening) - len(closing)
     return opening + (body if len(body) <= room else body[: room - 1] + "…") + closing
