@@ -76,7 +76,6 @@ ERROR_CODES: Final[dict[str, int]] = {
     "peer_refused": -32053,
 }
 
-EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 

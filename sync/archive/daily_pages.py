@@ -22,7 +22,6 @@ from sync.log.model import EventDraft, Origin, project_id_for
 from sync.system.files import translate_os_errors
 
 MEMORIES_FOLDER: Final = (".cursor", "skills", "memories")
-MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 _NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?\.md")
 _TITLE: Final = re.compile(r"\ufeff?\s*# \d{4}-\d{2}-\d{2} 对话记忆")
 

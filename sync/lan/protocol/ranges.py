@@ -14,14 +14,6 @@ NumberRanges = Mapping[str, tuple[Range, ...]]
 NO_NUMBERS: Final[NumberRanges] = {}
 
 
-def ranges_of(numbers: Iterable[tuple[str, int]]) -> NumberRanges:
-    """The ranges of single numbers, given as (replica, number) in any order."""
-    by_replica: dict[str, list[Range]] = {}
-    for replica, number in numbers:
-        by_replica.setdefault(replica, []).append((number, number))
-    return {replica: _merge(ranges) for replica, ranges in by_replica.items()}
-
-
 def union(left: NumberRanges, right: NumberRanges) -> NumberRanges:
     """The numbers in either set."""
     return {replica: _merge([*left.get(replica, ()), *right.get(replica, ())]) for replica in {**left, **right}}

@@ -1,12 +1,20 @@
 """Sets of numbers as ranges behave as sets of numbers."""
 
+from collections.abc import Iterable
+from functools import reduce
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync.lan.protocol.ranges import NumberRanges, contains, count, first_numbers, intersect, ranges_of, subtract, union
+from sync.lan.protocol.ranges import NumberRanges, contains, count, first_numbers, intersect, subtract, union
 
 Numbers = set[tuple[str, int]]
 numbers = st.sets(st.tuples(st.sampled_from(["rep_a", "rep_b"]), st.integers(1, 30)), max_size=40)
+
+
+def ranges_of(single: Iterable[tuple[str, int]]) -> NumberRanges:
+    sets: list[NumberRanges] = [{replica: ((number, number),)} for replica, number in single]
+    return reduce(union, sets, {})
 
 
 def members(ranges: NumberRanges) -> Numbers:
