@@ -2,7 +2,7 @@
 
 A client has one tail at a time; asking again replaces it, `events/unfollow` ends it, and so does another account that
 comes in (`auth/changed`), whose log is another: the client tails again. A notification may be dropped
-where the client does not read (the newest of a method replaces an older one), so each says after which offset it
+if the client does not read (the newest of a method replaces an older one), so each says after which offset it
 begins: a client whose own offset differs reads what lies between with `events/read`.
 """
 

@@ -199,7 +199,7 @@ class EndpointAppProvider:
         return None
 
     def offer_model(self, request_client: RequestClient, max_calls_per_day: int) -> None:
-        del request_client, max_calls_per_day  # a command ends; its model would be gone when it is asked
+        del request_client, max_calls_per_day  # a command ends before a model is needed
 
     def subscribe(self, app: "App", query: "Query") -> None:
         del app, query

@@ -1,6 +1,6 @@
 """The one error tree. Every error says what kind it is, what a person can do, and whether waiting helps.
 
-An error is raised where the fact is known and crosses a boundary through one table (`bridge.api.errors`),
+The function that knows the fact raises the error. It crosses a boundary through one table (`bridge.api.errors`),
 which turns it into a JSON-RPC code, an exit code and a line for a person. Messages and hints hold ids, counts,
 sizes and names of settings; never text of the memory, a token, a phone number or a key.
 """

@@ -128,7 +128,7 @@ def _batch(frame: bytes, values: list[object]) -> DecodedFrame:
 
 
 def _decoded(items: list[Call | RejectedMessage | ClientResponse | None], *, batch: bool) -> DecodedFrame:
-    """The frame of these members; what answers us stands apart."""
+    """The frame of these members, with the responses to our own calls in a list of their own."""
     asked = [item for item in items if isinstance(item, Call | RejectedMessage)]
     return DecodedFrame(asked, batch, tuple(item for item in items if isinstance(item, ClientResponse)))
 

@@ -123,7 +123,7 @@ class DailyWorker:
             await self._import_edit(edit)
         records = await self._records_cache.current_records()
         await asyncio.to_thread(self.page_files.write_pages, records)
-        self._last_page_state = (stamps, records)  # of before the writes: an edit may have come since
+        self._last_page_state = (stamps, records)  # from before the writes: a file may have been edited since
         self._last_export = None
         return records
 

@@ -1,4 +1,4 @@
-"""`watermarks get | set`: where a program that follows the log keeps its place."""
+"""`watermarks get | set`: the position of a program that follows the log."""
 
 from typing import Annotated, Any
 

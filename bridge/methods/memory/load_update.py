@@ -31,7 +31,7 @@ class OfferedModel(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClientCapabilities(msgspec.Struct, frozen=True, rename="camel"):
-    """What the client can be asked for. Unknown names are ignored: clients of LSP send many."""
+    """What the client can do for the sidecar. Unknown names are ignored: clients of LSP send many."""
 
     model: OfferedModel | None = None
 

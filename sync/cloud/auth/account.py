@@ -49,7 +49,7 @@ class Account:
         self._clock = clock
         self._session: AuthSession | None = None
         self._app_session: AuthSession | None = None  # from the app, which refreshes it; never stored
-        self._token_requested_for: str | None = None  # the token that the app was asked to replace
+        self._token_requested_for: str | None = None  # the token that the app has to replace
         self.changed = ChangeCounter()
         self.token_needed = ChangeCounter()
 

@@ -47,7 +47,7 @@ class CorruptDatabase:
         self._connection.close()
 
     def count_findings(self) -> int:
-        """How much `integrity_check` finds; 100 stands for that or more."""
+        """How much `integrity_check` finds; 100 means at least that."""
         try:
             found = self._connection.execute(f"pragma integrity_check({MAX_FINDINGS})").fetchall()
         except corruption_errors():

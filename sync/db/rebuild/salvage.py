@@ -73,10 +73,9 @@ async def open_or_salvage(
 ) -> tuple[Database, SalvageResult | None]:
     """Open the database; if it is damaged and this process holds the sidecar lock, salvage it first.
 
-    `access`: with the right key of an encrypted one (`Vault.resolve_access`), so what does not fit it is damage.
-    `thorough`:
-    look for damage that opening does not meet; where a write-ahead log was left, that is always done. `destination`:
-    where deliveries go. Raises a StorageError.
+    `access`: with the right key of an encrypted database, so what does not fit it is damage. `thorough`: look for
+    damage that opening does not meet; after a write-ahead log was left, that is always done. `destination`: of the
+    deliveries. Raises a StorageError.
     """
     if not sidecar:
         return await Database.open(path, access), None

@@ -124,7 +124,7 @@ def _has_pending(connection: Transaction, types: Sequence[str]) -> bool:
 
 
 def all_pending(connection: Transaction, device_id: str) -> Iterator[PendingErasure]:
-    """Everything that was not applied yet: what is shown meanwhile does not have it."""
+    """Every erasure that is not applied yet; a view leaves out what they name."""
     pending = next_pending(connection, device_id) if has_pending(connection) else None
     while pending is not None:
         yield pending

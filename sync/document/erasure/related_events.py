@@ -96,7 +96,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
 def entry_ids_of(event: Event) -> tuple[str, ...]:
     """The lines of the document that an event made, each with the id of its conflict copy.
 
-    In a shared document the copy stands beside a line that two devices changed. No other event names the copy: once
+    In a shared document the copy is below a line that two devices changed. No other event names the copy: once
     this event is blank, the copy would stay as a line of unknown origin.
     """
     return tuple(

@@ -78,7 +78,7 @@ def _remove_lines(
 def _render_shared_again(writer: VersionWriter, connection: Transaction) -> None:
     """Render the shared document from the log as it is now.
 
-    Otherwise lines around the erased one would stand elsewhere than on a device that only ever saw it blank.
+    Otherwise the lines around the erased one would be in another place than on a device that only ever saw it blank.
     """
     current = store.newest(connection, store.FILE)
     if not writer.projection.is_shared or current is None:

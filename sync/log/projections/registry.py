@@ -54,7 +54,7 @@ SHARED_DOCUMENT: Final = ProjectionEntry("document.shared", DOCUMENT_EVENT_TYPES
 ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_retention=False)
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
-# Retention never expires what the facts that are shown were stated in.
+# Retention never expires an event that states an active fact.
 FACT_LINES: Final = ProjectionEntry("document.facts", (*FACT_TYPES, *RETRACTING_TYPES), delays_retention=False)
 
 # Retention never expires a lesson; the observed calls it may expire are only read to learn new ones.
