@@ -26,7 +26,7 @@ from sync.lessons.model import (
 from sync.log import store as log_store
 from sync.log.event_types import LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES, USER_FEEDBACK
 from sync.log.log import EventLog
-from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
+from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin, text_in
 from sync.redaction import Redactor
 
 R = TypeVar("R")
@@ -185,7 +185,7 @@ class LessonService:
             texts = [
                 event.event_id
                 for event in log_store.read_by_types(connection, projection.TEXT_TYPES, after=0)
-                if event.payload.get("lesson_id") in named
+                if text_in(event, "lesson_id") in named
             ]
             if with_calls:
                 observed = log_store.read_by_types(connection, (LESSON_OBSERVED,), after=0)

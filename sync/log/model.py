@@ -120,6 +120,12 @@ class Event(msgspec.Struct, frozen=True):
         return self.replica_id, self.replica_seq
 
 
+def text_in(event: Event, name: str) -> str | None:
+    """Return a field of the payload if it is a text; another device or program may have put anything there."""
+    value = event.payload.get(name)
+    return value if isinstance(value, str) else None
+
+
 def replicable_events(events: Iterable[Event]) -> list[Event]:
     """Return the events that another device may send: an event of a type that stays on its device is forged."""
     return [event for event in events if event.reach is EventScope.CLOUD and scope_of(event.type) is EventScope.CLOUD]

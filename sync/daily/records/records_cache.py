@@ -10,7 +10,7 @@ from typing import Final
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
 from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RECORD_CHANGE_TYPES, SESSION_ORIGINAL
 from sync.log.log import EventLog
-from sync.log.model import Event, Query
+from sync.log.model import Event, Query, text_in
 from sync.log.retractions import correction_of
 
 EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
@@ -57,14 +57,14 @@ class RecordsCache:
     async def event_ids_of_records(self, record_ids: set[str]) -> list[str]:
         """The ids of all events about these records, undone ones and unredacted originals included."""
         await self.current_records()
-        ids = {event.event_id for event in self._events if event.payload.get("record_id") in record_ids}
-        return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]
+        ids = {event.event_id for event in self._events if text_in(event, "record_id") in record_ids}
+        return [event.event_id for event in self._events if {event.event_id, text_in(event, "of")} & ids]
 
     async def record_ids_ending_with(self, event_ids: frozenset[str]) -> set[str]:
         """The ids of the records that at some time covered a session up to one of these events."""
         await self.current_records()
-        payloads = (event.payload for event in self._events)
-        return {str(each.get("record_id")) for each in payloads if each.get("until_event_id") in event_ids}
+        ending = (event for event in self._events if text_in(event, "until_event_id") in event_ids)
+        return {str(event.payload.get("record_id")) for event in ending}
 
     async def correction_ids(self, event_ids: set[str]) -> list[str]:
         """The ids of the events that correct these."""

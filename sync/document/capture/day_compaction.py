@@ -22,7 +22,7 @@ from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
 from sync.document.markdown.version_labels import day_label, parse_day
-from sync.log.model import Event, Origin
+from sync.log.model import Event, Origin, text_in
 
 MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
 MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit
@@ -86,12 +86,12 @@ def _first_kept_day(today: date, keep_days: int) -> date:
 
 def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], str]) -> ImportedTextLookup:
     """Look up texts that imports among `added_events` recorded. `redact` works as for the log."""
-    imports = (event.payload for event in added_events if event.origin == Origin.IMPORTED)
-    texts = {payload.get("entry_id"): payload.get("text") for payload in imports}
+    imports = (event for event in added_events if event.origin == Origin.IMPORTED)
+    texts = {text_in(event, "entry_id"): text_in(event, "text") for event in imports}
 
     def text_of(entry: Entry) -> str | None:
         text = texts.get(entry.entry_id)
-        return text if isinstance(text, str) and text in {entry.text, redact(entry.text)} else None
+        return text if text is not None and text in {entry.text, redact(entry.text)} else None
 
     return text_of
 

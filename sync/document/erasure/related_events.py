@@ -43,7 +43,7 @@ from sync.log.event_types import (
     SESSION_RECORDED,
     USER_FEEDBACK,
 )
-from sync.log.model import Event
+from sync.log.model import Event, text_in
 from sync.log.retractions import correction_of
 
 QUOTING_TYPES: Final = (ENTRY_EDITED, ENTRY_REMOVED, DAY_FOLDED)
@@ -71,14 +71,14 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
     derived = frozenset(map(fact_entry_id, facts)).union(use.entry_id for event in named for use in uses_of(event))
     entry_ids |= derived
     edits = list(log_store.read_by_types(connection, (ENTRY_EDITED, ENTRY_REMOVED), after=0)) if entry_ids else []
-    own_edits = [event for event in edits if event.payload.get("entry_id") in entry_ids]
+    own_edits = [event for event in edits if text_in(event, "entry_id") in entry_ids]
     readded = [*_readding_events(connection, named, own_edits), *_derived_lines(connection, derived)]
     entry_ids |= {entry_id for event in readded for entry_id in entry_ids_of(event)}
     questions = {f"{event_id}.q" for event_id in event_ids}
     quoting = [event.event_id for event in (*readded, *(edit for edit in edits if _is_quoting(edit, entry_ids)))]
     event_ids = event_ids.union(quoting)  # corrections of these too
     compacted = list(log_store.read_by_types(connection, [DAY_FOLDED], after=0))
-    days = {event.payload.get("entry_id") for event in compacted if questions & set(compacted_entry_hashes(event))}
+    days = {text_in(event, "entry_id") for event in compacted if questions & set(compacted_entry_hashes(event))}
     return [
         *quoting,
         *_repeated_exchanges(connection, event_ids),
@@ -89,7 +89,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
         *_lesson_versions(connection, named),
         *_note_versions(connection, named),
         *_corrections_of(connection, event_ids | facts),
-        *(event.event_id for event in compacted if event.payload.get("entry_id") in days),
+        *(event.event_id for event in compacted if text_in(event, "entry_id") in days),
     ]
 
 
@@ -116,7 +116,7 @@ def _is_quoting(event: Event, entry_ids: frozenset[str]) -> bool:
     if event.type == DAY_FOLDED:
         return not entry_ids.isdisjoint(compacted_entry_hashes(event))
     is_edit = event.type == ENTRY_EDITED or "base_hash" in event.payload
-    return is_edit and event.payload.get("entry_id") in entry_ids
+    return is_edit and text_in(event, "entry_id") in entry_ids
 
 
 def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Sequence[Event]) -> Iterator[Event]:
@@ -137,7 +137,7 @@ def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Se
     for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=after) if removed_at else ():
         for entry_id, text in _lines_with_text(event):
             position = removed_at.get((str(event.payload.get("section")), text))
-            follows = not text.startswith(ANSWER_PREFIXES) or event.payload.get("after") in entry_ids
+            follows = not text.startswith(ANSWER_PREFIXES) or text_in(event, "after") in entry_ids
             if position is not None and position < event.position and follows:
                 entry_ids.add(entry_id)
                 yield event
@@ -162,7 +162,7 @@ def _repeated_exchanges(connection: Transaction, event_ids: frozenset[str]) -> I
 def _record_originals(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
     """The unredacted text of daily records, kept on this device."""
     for event in log_store.read_by_types(connection, [SESSION_ORIGINAL], after=0):
-        if event.payload.get("of") in event_ids:
+        if text_in(event, "of") in event_ids:
             yield event.event_id
 
 
@@ -177,7 +177,7 @@ def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]
 def _derived_lines(connection: Transaction, entry_ids: frozenset[str]) -> Iterator[Event]:
     """The additions of these lines, which the program wrote from the log."""
     for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=0) if entry_ids else ():
-        if event.payload.get("entry_id") in entry_ids:
+        if text_in(event, "entry_id") in entry_ids:
             yield event
 
 
@@ -187,7 +187,7 @@ def _facts_of(connection: Transaction, event_ids: frozenset[str], named: Sequenc
     The versions of a fact: edits, and its first text.
     """
     texts = list(log_store.read_by_types(connection, FACT_TEXT_TYPES, after=0))
-    lines = {event.payload.get("entry_id") for event in named if event.type in MANUAL_TYPES}
+    lines = {text_in(event, "entry_id") for event in named if event.type in MANUAL_TYPES}
     facts = {
         event.event_id
         for event in texts
@@ -219,10 +219,10 @@ def _answered_facts(answer: Event) -> frozenset[str]:
 def _lesson_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator[str]:
     """The other versions of a lesson, or of a correction's feedback: without them, an older text would come back."""
     types = (LESSON_LEARNED, LESSON_EDITED)
-    lesson_ids = {event.payload.get("lesson_id") for event in erased if event.type in types}
+    lesson_ids = {text_in(event, "lesson_id") for event in erased if event.type in types}
     feedback = {event.event_id for event in erased if event.type == USER_FEEDBACK}
     for event in log_store.read_by_types(connection, types, after=0) if lesson_ids or feedback else ():
-        if event.payload.get("lesson_id") in lesson_ids or not feedback.isdisjoint(_evidence_of(event)):
+        if text_in(event, "lesson_id") in lesson_ids or not feedback.isdisjoint(_evidence_of(event)):
             yield event.event_id
 
 
@@ -230,7 +230,7 @@ def _note_versions(connection: Transaction, erased: Sequence[Event]) -> Iterator
     """The other versions of a note, and the questions about it."""
     notes = {(event.project_id, _note_id_of(event)) for event in erased if event.type in NOTE_TEXT_TYPES}
     for event in log_store.read_by_types(connection, NOTE_TEXT_TYPES, after=0) if notes else ():
-        note_ids = {event.payload.get("note_id"), event.payload.get("new_note_id")} - {None, ""}
+        note_ids = {text_in(event, "note_id"), text_in(event, "new_note_id")} - {None, ""}
         if any((event.project_id, note_id) in notes for note_id in note_ids):
             yield event.event_id
 
