@@ -23,7 +23,8 @@ def check_lan(status: LanStatusJson) -> HealthCheck:
     refused = [refusal for refusal in status.refusals if refusal.cause in OWN_FAULTS]
     if status.state == "off":
         found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar runs in this process"
-        return HealthCheck(NAME, ok=None, found=found)
+        paired = f"; {len(status.paired)} paired by code" if status.paired else ""
+        return HealthCheck(NAME, ok=None, found=f"{found}{paired}")
     if status.state == "failed":
         hint = "Set XIAOBAI_LAN__PORT and XIAOBAI_LAN__ADDRESS to what this machine has free."
         return HealthCheck(NAME, ok=False, found=status.problem or "the port cannot be opened", hint=hint)

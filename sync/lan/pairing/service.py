@@ -34,7 +34,7 @@ from sync.lan.transport.trust import RefusalCause
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
 PAIRING_TIMEOUT: Final = 20.0  # seconds of one connection
-SEARCH_SECONDS: Final = 10.0  # to find a device that shows a code
+SEARCH_SECONDS: Final = 30.0  # to find a device that shows a code; a busy wireless network drops multicast
 FURTHER_SECONDS: Final = 2.0  # to find another one, after one that has refused the code
 
 NOTED: Final = {  # as refusals; a code that is no longer good is told to the other device only

@@ -95,6 +95,18 @@ def test_devices_find_each_other_on_a_network_that_loses_frames(homes: dict[str,
         travels_both_ways(a, b)
 
 
+def test_guests_on_one_network_pair_by_the_digits_alone_and_meet_again(tmp_path: Path, network: Network) -> None:
+    guests = {side: Home(tmp_path / side, device=f"device-{side}", LAN__ENABLED="auto") for side in ADDRESSES}
+    with two_sidecars(network, guests) as (a, b):
+        shown = a.call("lan/pair")
+        assert f"at={ADDRESSES['a'].partition('/')[0]}:" in shown["uri"]
+        assert b.call("lan/pair", code=shown["code"])["deviceId"] == "device-a"
+        travels_both_ways(a, b)
+    with two_sidecars(network, guests) as (a, b):
+        connected(a, "device-b")
+        travels_both_ways(a, b)
+
+
 @pytest.mark.proof
 def test_a_changed_address_and_a_link_that_was_down_are_recovered_from(
     homes: dict[str, Home], network: Network

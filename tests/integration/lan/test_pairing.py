@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sync.cloud.auth import owner_store
 from sync.errors import PeerRefused, PeerUnreachable
 from sync.lan.model import LanPairingJson
 from sync.lan.pairing.code import Invitation, parse_invitation
@@ -200,7 +201,8 @@ async def test_paired_guests_who_log_in_as_two_users_exchange_nothing_more(tmp_p
         await strangers(a, b)
         await pair(a, b)
         await until(lambda: a.service.peers() and b.service.peers(), a.service.changed, b.service.changed)
-        await asyncio.gather(a.pairings.join(AccountClaim("user-1", "u")), b.pairings.join(AccountClaim("user-2", "v")))
+        for node, user in ((a, "user-1"), (b, "user-2")):  # both, before either is noticed
+            await node.device.database.write(owner_store.claim_guest_profile, user, "a user", "2026-02-02T10:00:00Z")
         await a.device.record_notes("甲自己的")
         await b.device.record_notes("乙自己的")
         await until(lambda: "other_account" in a.causes() and "other_account" in b.causes())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sync.lan.model import LanInterfaceJson, LanPeerJson, LanRefusalJson, LanStatusJson
+from sync.lan.model import LanInterfaceJson, LanPairedJson, LanPeerJson, LanRefusalJson, LanStatusJson
 from sync.startup.lan_check import check_lan
 
 LISTENING = LanStatusJson("auto", "listening", "::", 4711, None, 1, 0, (LanInterfaceJson("192.0.2.2", None),), (), ())
@@ -22,6 +22,7 @@ def refusal(cause: str) -> LanRefusalJson:
     [
         ({"state": "off", "enabled": "off"}, None, "LAN__ENABLED"),
         ({"state": "off"}, None, "no sidecar"),
+        ({"state": "off", "paired": (LanPairedJson("device-b", "书房", NOW, connected=False),)}, None, "1 paired"),
         ({"state": "alone"}, None, "no other device"),
         ({"state": "failed", "problem": "the port cannot be opened (in use)"}, False, "in use"),
         ({"peers": (PEER,)}, True, "1 of 1"),
