@@ -36,12 +36,13 @@ RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quaranti
 class RequestedErasure(msgspec.Struct, frozen=True):
     """The events that a request names; the files of notes that stay, each with its reason; and `unwritten_files`.
 
-    Those could not be written again, and may still hold the text.
+    Those could not be written again, and may still hold the text. `in_event_files`: the event files are up to date.
     """
 
     named: list[str]
     kept_files: list[str]
     unwritten_files: tuple[str, ...] = ()
+    in_event_files: bool = False
 
     @property
     def files_left(self) -> list[str]:
@@ -92,7 +93,8 @@ class ErasureService(msgspec.Struct, frozen=True):
         has_notes = await self.log.newest_position(NOTE_TEXT_TYPES)
         kept_files = await self.notes().remove_files(event_ids) if has_notes else []
         named = await self.request_texts(event_ids)
-        return RequestedErasure(named, kept_files, tuple(await self._unwritten_files()))
+        in_files = bool(named) and self.is_sidecar and await self.event_files.write_all(FILES_TIMEOUT)
+        return RequestedErasure(named, kept_files, tuple(await self._unwritten_files()), in_files)
 
     async def _unwritten_files(self) -> list[str]:
         """The files that this process could not write again."""
@@ -129,8 +131,7 @@ class ErasureService(msgspec.Struct, frozen=True):
             return ErasureStatus(0)
         requested = await self.request(event_ids)
         named = requested.named
-        in_files = self.is_sidecar and await self.event_files.write_all(FILES_TIMEOUT)
-        is_applied = in_files and not await self.log.database.read(erasure.has_pending)
+        is_applied = requested.in_event_files and not await self.log.database.read(erasure.has_pending)
         confirmation = await self._cloud_confirmation() if named else "none"
         here: Literal["done", "soon"] = "done" if is_applied else "soon"
         kept, unwritten = len(requested.kept_files), requested.unwritten_files
@@ -157,7 +158,7 @@ class ErasureService(msgspec.Struct, frozen=True):
         if self.is_sidecar:
             # 5. Archives, last: if one cannot be written, everything else is done.
             await self.retention().apply_retractions()
-        # 6. JSONL files: `EventFilesService` follows the log; `erase_and_confirm` waits for it.
+        # 6. JSONL files: `EventFilesService` follows the log; `request` waits for it.
         # 7. The server and other devices: the request is in the outbox, and each of them applies it.
 
     async def _cloud_confirmation(self) -> Literal["none", "done", "later", "refused"]:

@@ -143,6 +143,18 @@ async def test_an_answer_waits_until_the_event_files_are_written(home: Home) -> 
             assert not await app.event_files.write_all(0), "the answer then says that a file is still to be written"
 
 
+async def test_a_command_erases_from_event_files_that_are_far_behind(home: Home) -> None:
+    settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
+    secret = unique_text("离职打算")
+    async with open_app(settings, AppMode.HELPER) as app:
+        [recorded] = await app.log.append([app.draft_builder.build(message("s1", secret))])
+    assert secret.encode() in b"".join(path.read_bytes() for path in home.data.rglob("*.jsonl"))
+    async with open_app(settings, AppMode.HELPER) as app:
+        await app.log.append([app.draft_builder.build(message("s2", f"第 {number} 条")) for number in range(1_100)])
+        await app.erasure.request([recorded.event.event_id])
+    assert secret.encode() not in b"".join(path.read_bytes() for path in home.data.rglob("*.jsonl"))
+
+
 def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says_so(home: Home) -> None:
     secret, after = unique_text("离职打算"), unique_text("之后")
     home.run("update", f"我想聊聊{secret}", "好的，请说")
