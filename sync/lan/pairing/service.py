@@ -90,6 +90,8 @@ class PairingService:
 
     def show(self, addresses: Sequence[tuple[str, int]]) -> LanPairingJson:
         """Show a new code; the one before is no longer good. `addresses`: where this device listens."""
+        if self._shown is not None:
+            self._shown.is_used = True  # also for a connection that has begun with it
         shown = ShownCode(new_code(self._clock.random_bytes), self._clock.monotonic())
         self._shown, self._outcome = shown, None
         self._expires_at = timestamp(self._clock.now() + timedelta(seconds=LIFETIME_SECONDS))

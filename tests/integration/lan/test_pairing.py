@@ -1,7 +1,9 @@
 """Devices without an account on 127.0.0.1 that pair by code, with real sockets, TLS and databases."""
 
 import asyncio
+import hashlib
 import logging
+import os
 import ssl
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +14,9 @@ from sync.cloud.auth import owner_store
 from sync.errors import PeerRefused, PeerUnreachable
 from sync.lan.model import LanPairingJson
 from sync.lan.pairing.code import Invitation, parse_invitation
+from sync.lan.pairing.pairing_messages import PairRefused, decode_message, frame_of
 from sync.lan.pairing.port import AccountClaim
+from sync.lan.pairing.protocol import EnteringSide
 from sync.lan.transport.channel import Deadlines, connect_tls
 from sync.lan.transport.tls_contexts import pairing_context
 from tests.integration.lan.nodes import HASTY, Node, nodes, refused_silently, until, until_async
@@ -81,6 +85,23 @@ async def test_a_code_is_used_once(tmp_path: Path) -> None:
             await c.service.enter_code(invitation)
         assert [row.device_id for row in await a.pairings.read()] == ["device-b"]
         assert await c.pairings.read() == []
+
+
+async def test_a_new_code_ends_the_one_before_also_in_a_connection_that_has_begun(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await strangers(a, b)
+        before = await invite(a)
+        channel = await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())
+        own = await (await b.service.pairing())._own_device()
+        side = EnteringSide(before.code, hashlib.sha256(channel.peer_certificate or b"").digest(), own, os.urandom)
+        (share,) = side.start()
+        await channel.send_frame(frame_of(share))
+        (card,), _ = side.on_message(decode_message(await channel.receive_body()))
+        after = await invite(a)
+        await channel.send_frame(frame_of(card))
+        assert decode_message(await channel.receive_body()) == PairRefused("code_used")
+        assert await a.pairings.read() == []
+        assert (await b.service.enter_code(after)).state == "paired"
 
 
 async def test_of_two_that_enter_the_code_at_once_one_is_paired(tmp_path: Path) -> None:

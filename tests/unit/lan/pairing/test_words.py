@@ -6,5 +6,5 @@ def test_every_byte_has_its_own_word() -> None:
     assert words_of(b"\0\1\xff") == (WORDS[0], WORDS[1], WORDS[255])
 
 
-def test_words_are_told_apart_by_their_first_four_letters_or_length() -> None:
+def test_words_are_short_and_of_plain_letters() -> None:
     assert all(word.isalpha() and word.islower() and 3 <= len(word) <= 9 for word in WORDS)
