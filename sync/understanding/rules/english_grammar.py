@@ -26,7 +26,8 @@ _HABITUAL: Final = (
     r"|code|program"
     r"|develop|teach|coach|tutor|lecture|nurse|sell|trade|ship|serve|host|deploy|release|store|name|tag|invoice|bill"
     r"|charge|invest|rent|own|lease|breed|raise|grow|farm|hunt|knit|sew|bake|cook|eat|drink|smoke|sleep|wake|get up"
-    r"|wear|speak|read on|listen (?:to|on)|study|practi[sc]e|meditate|pray|volunteer|travel|fly|sail|camp"
+    r"|wear|speak|read on|listen (?:to|on)|read (?!the\b|this|that|about)|study|practi[sc]e|meditate|pray"
+    r"|volunteer|travel|fly|sail|camp"
     r"|attend|go|use|support"
     r"|accept|close|open|collect|repair|restore|import|export|manage|lead|supervise|organi[sz]e|edit|film|stream|blog"
     r"|publish|translate|interpret|home-?school|babysit|foster|care for|stutter|stammer|lisp|get (?:migraines"
@@ -35,11 +36,17 @@ _HABITUAL: Final = (
     r"|code freezes|night shifts)|keep (?:my|our|all|bees|chickens)"
     r"|take (?:(?:[\w-]+ ){0,3}(?:pills?|tablets?|medication|meds|drops|injections|lithium|insulin|statins"
     r"|steroids|supplements)\b|notes|the (?:bus|train|tram|metro)|my (?:coffee|tea))|share a (?:flat|house|room"
-    r"|office|desk|car)|shop at|bank with|do|review|merge|squash|rebase|test|back up)"
+    r"|office|desk|car)|shop at|bank with|do|review|merge|get (?:up|home|paid)|take the \d|squash|rebase|test"
+    r"|back up)"
+)
+_WITH_RHYTHM: Final = (  # verbs of one act, which say a habit beside always or never
+    r"(?:(?<=always )|(?<=never )|(?<=usually )|(?<=normally ))(?:book|buy|order|pick|choose|bring|check|start|leave"
+    r"|stay|skip|put|add|call|ask|send|pay|keep|take|make|turn)"
 )
 OPEN_I: Final = re.compile(
     r"(?i)^(?:i|we)(?: (?:also|only|just|always|never|still|often|both|all|sometimes|don't|do not|dont|can't|cannot"
-    rf"|cant|no longer|(?!rely|apply|supply|reply|fly|multiply|comply)[a-z]{{3,}}ly))* {_HABITUAL}\b(?! (?:this"
+    rf"|cant|no longer|(?!rely|apply|supply|reply|fly|multiply|comply)[a-z]{{3,}}ly))* (?:{_HABITUAL}"
+    rf"|{_WITH_RHYTHM})\b(?! (?:this"
     rf"|that|these"
     r"|those|your|it)\b)(?: (?!it$|that$|this$)\S+|$)"
 )
@@ -65,7 +72,8 @@ _OWN_NOUNS: Final = (
     r"|blood (?:type|pressure|sugar)|budget|income|salary|rent|mortgage|savings|pension|class(?:es)?|pupils"
     r"|students|team"
     r"|company|firm|shop|store|restaurant|bakery|studio|clinic|practice|office|school|department|lab|startup|business"
-    r"|employer|employees|staff|union|shifts?|hours|contract|lease|flat|house|apartment|home|garden|soil"
+    r"|employer|employees|staff|union|shifts?|hours|notice period|contract|lease|flat|house|apartment|home"
+    r"|garden|soil"
     r"|kitchen|balcony"
     r"|street|village|neighbou?rhood|missus|hubby|stack|servers?|database|repos?|product|app|api|backend"
     r"|frontend|site"
@@ -90,7 +98,7 @@ TASK_NOUNS: Final = re.compile(
 )
 FOR_ME: Final = re.compile(
     r"(?i)^(?:no|only|never)? ?[\w' -]{3,30}(?: only)?,? (?:for me|in our repo|in this repo|in our team"
-    r"|at our \w+)$|^(?:no|only|never) [\w' -]{3,30} here$|^(?:only )?[\w' -]{3,24} only(?: please)?$"
+    r"|at our \w+)$|^(?:no|only|never) [\w' -]{3,30} here$"
     r"|^nothing (?:with|in|from) [\w' -]+|^no [\w' -]{3,30} in (?:my|our) [\w' -]+$"
 )
 RESULTS: Final = re.compile(

@@ -160,7 +160,8 @@ RULES: Final = (
         FactKind.RELATIONSHIP,
         "work.boss",
         r"(?i)^(?:and )?(?:my|our) (?:[\w-]+ )?(?:manager|boss|editor|client|lead|supervisor|advis[oe]r|director"
-        r"|ceo|cto|professor)\b.{0,30}\b(?:hates|wants(?! (?:it|this|that|us|me)\b)|only|insists|prefers|likes"
+        r"|ceo|cto|professor)\b.{0,30}\b(?:hates|wants (?:everything|all|every|no|only|me to always)\b|only"
+        r"|insists|prefers|likes"
         r"|requires|expects|reads|won't|refuses)\b",
     ),
     rule(
@@ -188,7 +189,8 @@ RULES: Final = (
     rule(
         FactKind.PREFERENCE,
         "taste",
-        r"(?i)\b(?:i|we)(?!'d like (?:a|an|some|the|two|to)\b)(?:'d)?(?: (?:really|absolutely|only|just|do|don't"
+        r"(?i)\b(?:i|we)(?!'d (?:really |absolutely )?(?:like|love)\b)(?:'d)?(?: (?:really|absolutely|only|just"
+        r"|do|don't"
         r"|dont|do not|much|never|generally|usually|always|tend to|'d|would|quite|strongly|kinda|still|no longer"
         r"|also))* (?:love|like|prefer|hate|dislike|enjoy|detest|adore|can't stand|cannot stand|cant stand"
         r"|despise|favou?r|rather)\b(?! (?:to (?:know|see|get|hear|ask|learn|make|buy|book|find|have)|it|this"

@@ -17,7 +17,7 @@ STATEMENTS: Final = Path(__file__).parent / "statements"
 
 
 @pytest.mark.parametrize(
-    ("language", "recall", "precision", "quiet"), [("zh", 0.89, 0.96, 0.98), ("en", 0.89, 0.96, 0.98)]
+    ("language", "recall", "precision", "quiet"), [("zh", 0.9, 0.97, 0.98), ("en", 0.9, 0.97, 0.98)]
 )
 def test_most_statements_are_read_and_traps_are_left_alone(
     language: str, recall: float, precision: float, quiet: float
