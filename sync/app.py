@@ -110,7 +110,7 @@ class App:
         parts = (self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
         self.lan = wiring.lan(*parts, is_sidecar=self.is_sidecar)
         self._open_sessions = OpenSessionTracker(self.log, self.clock, self.settings.sessions.idle_minutes)
-        self.facts = fact_services.facts(self.log, self.draft_builder.redactor)
+        self.facts = fact_services.facts(self.log, self.draft_builder.redactor, self.clock)
         extraction = fact_services.model_extraction(self.log, self.draft_builder.redactor, self.facts, self.clock)
         self.model = fact_services.ModelAccess(extraction, self.memory_service, self.settings, self.profile)
         self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)

@@ -24,14 +24,14 @@ RULES_DELAY: Final = 1.5  # seconds after a start; the first answers do not wait
 KEY_SERVICE: Final = "xiaobai-memory model"  # the name of the API key's entry in the keychain
 
 
-def facts(events: EventLog, redactor: Redactor) -> "Callable[[], FactService]":
+def facts(events: EventLog, redactor: Redactor, clock: Clock) -> "Callable[[], FactService]":
     """Facts about the user and their projects."""
 
     @cache
     def opened() -> "FactService":
         from sync.understanding.service import FactService  # noqa: PLC0415 - at its first use
 
-        return FactService(events, redactor)
+        return FactService(events, redactor, clock)
 
     return opened
 

@@ -13,6 +13,7 @@ REDACTION_RULES: Final = "redaction.rules"  # the redaction rules under which th
 MODEL_DAY: Final = "understanding.model_day"  # the day, as an ordinal, that the next two rows count
 MODEL_CALLS: Final = "understanding.model_calls"  # calls of the language model on that day
 MODEL_TOKENS: Final = "understanding.model_tokens"  # tokens that they cost, as far as the model says so
+FACT_LINES_END: Final = "document.facts.end"  # the day, as an ordinal, on which a fact that has a line is over; 0: none
 DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 
 _NAMES: Final = frozenset(
@@ -24,6 +25,7 @@ _NAMES: Final = frozenset(
         MODEL_DAY,
         MODEL_CALLS,
         MODEL_TOKENS,
+        FACT_LINES_END,
         RECOVERY_STARTED,  # when versions were lost, in milliseconds; 0 after the recovery
         VERSION_ON_DISK,  # the newest version that was read from or written to the memory file
     }

@@ -1,6 +1,8 @@
 """Record the facts that the user states in an exchange, in the transaction that records the exchange."""
 
+import dataclasses
 from collections.abc import Callable
+from datetime import date
 
 from msgspec.structs import replace
 
@@ -11,6 +13,8 @@ from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
+from sync.understanding.model import FactKind, Statement
+from sync.understanding.plan_dates import last_day_of
 
 
 def fact_extractor(
@@ -21,7 +25,8 @@ def fact_extractor(
     The ids derive from the exchange's, so a call that is repeated with its idempotency key records nothing twice, even
     if the rules changed in between.
     """
-    statements = [one for one in extract_statements(question) if not _has_placeholder(one.text)]
+    today = clock.now().date()
+    statements = [_limited(one, today) for one in extract_statements(question) if not _has_placeholder(one.text)]
 
     def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
         if not statements or not drafts:
@@ -34,6 +39,13 @@ def fact_extractor(
         return [exchange, *messages, *statement_drafts(statements, exchange, redactor)]
 
     return add_facts
+
+
+def _limited(statement: Statement, today: date) -> Statement:
+    """A plan holds until the last day that it names."""
+    if statement.kind is not FactKind.PLAN or (last_day := last_day_of(statement.text, today)) is None:
+        return statement
+    return dataclasses.replace(statement, valid_until=last_day.isoformat())
 
 
 def _has_placeholder(text: str) -> bool:

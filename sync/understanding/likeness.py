@@ -51,6 +51,7 @@ _RELATIVE: Final = re.compile(
     r"|^\W*(?:\w+ )?(?:my|our) (?:[a-z-]+ )?(?P<en>wife|husband|partner|girlfriend|boyfriend|son|daughter|kid|child"
     r"|mum|mom|mother|dad|father|parent|brother|sister|grand\w+|uncle|aunt|cousin|friend|colleague|boss|roommate)"
 )
+_LIST_MARK: Final = re.compile(r"(\s*(?:和|、|以及|还有|&|\+)\s*|\s+(?:and|plus)\s+)")
 _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
 
 
@@ -95,6 +96,24 @@ def is_contained(older: Statement, newer: Statement) -> bool:
     if not content <= content_of(newer.text):
         return False
     return len(content) > 1 or (len(content) == 1 and _letters(older.text) in _letters(newer.text))
+
+
+def without_part(text: str, part: str) -> str | None:
+    """What a statement that lists several things says without one of them; None if it does not list it.
+
+    用 Mac 和 VS Code without VS Code is 用 Mac.
+    """
+    items = _LIST_MARK.split(text)
+    wanted = part.strip().casefold()
+    at = [number for number, item in enumerate(items[::2]) if wanted and item.strip().casefold().endswith(wanted)]
+    if len(items) < 3 or len(at) != 1:
+        return None
+    number = 2 * at[0]
+    head = items[number].rstrip()[: len(items[number].rstrip()) - len(wanted)]
+    if number and head.strip():
+        return None  # more than the thing itself
+    rest = [head, *items[2:]] if number == 0 else [*items[: number - 1], *items[number + 1 :]]
+    return "".join(rest).strip()
 
 
 def _letters(text: str) -> str:

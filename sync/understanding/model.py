@@ -49,6 +49,7 @@ class Change(StrEnum):
 
     REPLACES = "replaces"  # 改用浅色, 现在住宁波, 决定用 X 替换 Y
     CORRECTS = "corrects"  # 记错了, 其实…
+    NOW = "now"  # 现在…: an older one that says nearly the same no longer holds, if there is one
     ENDS = "ends"  # 不再喝咖啡了: the older one no longer holds
 
 

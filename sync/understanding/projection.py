@@ -3,15 +3,19 @@
 A state is replaced as a whole, never changed, because readers run on other threads.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
+
 import msgspec
 from msgspec.structs import replace
 
+from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.event_types import FACT_TYPES, MEMORY_FACT, RETRACTING_TYPES
@@ -65,6 +69,20 @@ class Facts:
         proposed = {fact.fact_id for fact in self.candidates}
         return frozenset(name for name, fact_id in self.id_of_statement.items() if fact_id not in proposed)
 
+    def on(self, today: date) -> "Facts":
+        """The facts of a day: an active one that held until an earlier day is superseded."""
+        over = [
+            fact for fact in self.active if fact.valid_until is not None and fact.valid_until[:10] < today.isoformat()
+        ]
+        if not over:
+            return self
+        ids = {fact.fact_id for fact in over}
+        now = (
+            dataclasses.replace(fact, status=FactStatus.SUPERSEDED) if fact.fact_id in ids else fact
+            for fact in self.facts
+        )
+        return dataclasses.replace(self, facts=tuple(now))
+
     def device_of(self, fact: Fact) -> str:
         """The device whose words a fact has: that of the edit that gave it its text, else of its first statement."""
         return self.editor_of(fact) or self.statements[fact.fact_id].device_id
@@ -116,10 +134,12 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class FactProjection:
-    """The facts of one profile's log."""
+    """The facts of one profile's log. With a clock, what held until an earlier day is superseded."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self._state = _State()
+        self._clock = clock
+        self._today = Facts(), date.min, Facts()  # what was read, the day, and the same without what is over on it
 
     def is_retracted(self, event_id: str) -> bool:
         """Whether an event was erased or corrected, as of the last `read`."""
@@ -127,6 +147,17 @@ class FactProjection:
 
     def read(self, connection: Transaction) -> Facts:
         """The facts as the log says them in this transaction."""
+        facts = self._read(connection)
+        if self._clock is None:
+            return facts
+        today = self._clock.now().date()
+        of, day, current = self._today
+        if of is not facts or day != today:
+            current = facts.on(today)
+            self._today = facts, today, current
+        return current
+
+    def _read(self, connection: Transaction) -> Facts:
         state = self._state
         newest = log_store.newest_position_of_types(connection, READ_TYPES)
         if not newest:

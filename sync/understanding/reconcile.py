@@ -10,12 +10,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from sync.understanding.likeness import content_of, is_about_same_person, is_contained, is_same_statement, statement_key
-from sync.understanding.model import TENTATIVE, Fact, FactOrigin, FactStatus, Statement
+from sync.understanding.likeness import (
+    content_of,
+    is_about_same_person,
+    is_contained,
+    is_same_statement,
+    statement_key,
+    without_part,
+)
+from sync.understanding.model import TENTATIVE, Change, Fact, FactKind, FactOrigin, FactStatus, Statement
 
 _TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
 _USER: Final = "user"  # the subject of facts about the user
 _LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
+_NOW_SHARE: Final = 0.33  # of content that what holds now has in common with the fact of its kind that it ends
 _MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
@@ -247,6 +255,8 @@ class _FactBook:
         if said.event_id not in draft.evidence:
             draft.evidence.append(said.event_id)
             draft.doubt *= 1.0 - said.statement.confidence
+        if said.statement.valid_until is not None and draft.status is not FactStatus.RETRACTED:
+            draft.valid_until = said.statement.valid_until  # a plan of last year is one of this year again
         if draft.status is FactStatus.CANDIDATE and said.origin in _TRUSTED:
             draft.origin = said.origin
             self._activate(fact_id, said.recorded_at)
@@ -273,7 +283,7 @@ class _FactBook:
             if is_contained(self._drafts[name].statement, statement):
                 self._end(name, at, fact_id)
         if statement.change is not None and not replaced and (ended := self._ended_by(subject, statement)) is not None:
-            self._end(ended, at, fact_id)
+            self._end_or_shorten(ended, statement, at, fact_id)
         self._active.add(fact_id, subject, statement)
 
     def _ended_by(self, subject: str, new: Statement) -> str | None:
@@ -281,6 +291,8 @@ class _FactBook:
 
         A named former value (`former`) counts before the statement's own words.
         """
+        is_weak = new.change is Change.NOW and new.confidence >= TENTATIVE
+        least = _NOW_SHARE if is_weak else _LEAST_SHARE
         scores: dict[str, float] = {}
         for owner in dict.fromkeys((subject, _USER)):  # a change said in a project may be about its user
             for text, weight in ((new.text, 1.0), (new.former or "", 2.0)):
@@ -289,14 +301,30 @@ class _FactBook:
         scores = {
             name: score
             for name, score in scores.items()
-            if score >= _LEAST_SHARE and is_about_same_person(self._drafts[name].statement, new)
+            if score >= least
+            and is_about_same_person(self._drafts[name].statement, new)
+            and (not is_weak or _is_of_kind(self._drafts[name].statement.kind, new.kind))
         }
         return max(scores, key=lambda name: (scores[name], self._ordinals[name]), default=None)
+
+    def _end_or_shorten(self, fact_id: str, new: Statement, at: str, by: str) -> None:
+        """End a fact; of one that lists several things, only what the change names: 不用 VS Code 了 leaves the Mac."""
+        draft = self._drafts[fact_id]
+        rest = without_part(draft.statement.text, new.former) if new.former is not None else None
+        if rest is None:
+            self._end(fact_id, at, by)
+            return
+        draft.statement = replace(draft.statement, text=rest)
+        self._active.add(fact_id, draft.first.subject, draft.statement)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:
         draft = self._drafts[fact_id]
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
         self._active.remove(fact_id)
+
+
+def _is_of_kind(older: FactKind, newer: FactKind) -> bool:
+    return older is newer or {older, newer} <= {FactKind.KNOWLEDGE, FactKind.POSSESSION, FactKind.HABIT}
 
 
 def _inherit(said: RecordedStatement, older: Statement) -> RecordedStatement:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log.log import EventLog
 from sync.log.model import EventDraft
@@ -27,10 +28,10 @@ class FactExplanation:
 class FactService:
     """One profile's facts."""
 
-    def __init__(self, log: EventLog, redactor: Redactor) -> None:
+    def __init__(self, log: EventLog, redactor: Redactor, clock: Clock) -> None:
         self._log = log
         self._redactor = redactor
-        self.projection = FactProjection()
+        self.projection = FactProjection(clock)
 
     async def current(self) -> Facts:
         """All facts. Raises StorageError."""

@@ -7,7 +7,7 @@ removed by the program.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from typing import Final
 
 import msgspec
@@ -144,9 +144,15 @@ class FactLines(msgspec.Struct, frozen=True):
         if is_retracted and added.section[:1] == (PREFERENCES,):
             yield answers.confirmation_draft(self.facts, same[-1].fact_id, redactor)
 
+    @property
+    def next_end(self) -> date | None:
+        """The first day on which a fact that is shown today is over; None if none has an end."""
+        ends = [end for fact in self.facts.active if self._is_shown(fact) and (end := _end_of(fact)) is not None]
+        return min(ends, default=None)
+
     def _is_shown(self, fact: Fact) -> bool:
-        is_over = fact.valid_until is not None and fact.valid_until[:10] < self.today.isoformat()
-        return fact.status is FactStatus.ACTIVE and fact.subject == USER_SUBJECT and not is_over
+        end = _end_of(fact)
+        return fact.status is FactStatus.ACTIVE and fact.subject == USER_SUBJECT and (end is None or end > self.today)
 
     def _belongs_here(self, fact: Fact) -> bool:
         editor = self.facts.editor_of(fact)
@@ -162,6 +168,14 @@ class FactLines(msgspec.Struct, frozen=True):
         """The statement that a line shows."""
         text = one_line(self.redact(line))
         return unescape_markdown(text[2:].strip() if text[:2] in {"- ", "* ", "+ "} else text)
+
+
+def _end_of(fact: Fact) -> date | None:
+    """The day after the last one on which a fact holds; None without one, and for a date that is none."""
+    try:
+        return None if fact.valid_until is None else date.fromisoformat(fact.valid_until[:10]) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _bounded(text: str) -> str:

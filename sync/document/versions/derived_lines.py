@@ -17,6 +17,7 @@ from sync.document.markdown.template import PREFERENCES
 from sync.document.shared.entry_ops import DERIVED_FROM_FACT
 from sync.log import store as log_store
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, FACT_TYPES, RETRACTING_TYPES
+from sync.log.local_state import FACT_LINES_END
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
 from sync.log.projections.registry import FACT_LINES
@@ -37,12 +38,16 @@ class DerivedLines:
         self._facts: FactProjection | None = None
 
     def is_behind(self, connection: Transaction) -> bool:
-        """Whether facts may have changed since the newest version."""
-        return self._newest_change(connection) > log_store.watermark(connection, FACT_LINES.name)
+        """Whether facts may have changed since the newest version, or the day has come on which one is over."""
+        if self._newest_change(connection) > log_store.watermark(connection, FACT_LINES.name):
+            return True
+        return 0 < log_store.watermark(connection, FACT_LINES_END) <= self._clock.now().date().toordinal()
 
     def checkpoint(self, connection: Transaction) -> None:
         """Note that the newest version has all facts."""
         log_store.set_watermark(connection, FACT_LINES.name, self._newest_change(connection), self._clock)
+        end = self._lines(connection).next_end if self._has_facts(connection) else None
+        log_store.set_watermark(connection, FACT_LINES_END, 0 if end is None else end.toordinal(), self._clock)
 
     def preview(self, connection: Transaction, snapshot: Snapshot) -> Snapshot:
         """The document with the lines that the next version will have."""

@@ -9,13 +9,18 @@ _REPLACES: Final = re.compile(
     r"(?i)改(?:用|成|为|回|走|喝|吃|在|到|开|坐|写|叫|订|做|由)|换(?:成|到|了|回|用|掉|去|来)|替换|取代|代替"
     r"|切换?[到回成]|迁[到移去]|升级[到成]|转(?:到|去|岗|学|行|成|正|专业)|调(?:到|去|回|岗)|搬(?:到|去|来|回"
     r"|进|家)|跳槽"
-    r"|接到.{1,6}(?:住|来|家)|(?:^|我|家|们)(?:们|家)?(?:现在|如今|目前)|现在(?:都|是|住|用|在|租|只|已经|改"
-    r"|我)|已经是|升(?:到|为|成|任|了)|提(?:到|高到|前到)|推迟|延[到期后]|增[加至到]"
+    r"|接到.{1,6}(?:住|来|家)|已经是|升(?:到|为|成|任|了)|提(?:到|高到|前到)|推迟|延[到期后]|增[加至到]"
     r"|(?<![写加用要放])太[少多长短].{0,3}[，,]?"
-    r"|\b(?:moved?(?: over)? (?:to|into|in with)|have moved|has moved|switched (?:to|over)|changed (?:to"
-    r"|it to)|replace[ds]?|now (?:use|live|work|on|in)|instead(?: of)?|migrated|upgraded|promoted|transferred"
-    r"|(?:these days|nowadays)|too (?:little|much|long|short|few|many)|no longer .{1,30}\bbut|gone back to"
-    r"|back to)\b|(?<!from )\bnow\b(?! on)"
+    r"|\b(?:moved?(?: over)? (?:to|into|in with)|have moved|has moved|switched (?:to|over|from)|(?:moved"
+    r"|changed|migrated) from|changed (?:to"
+    r"|it to)|replace[ds]?|instead(?: of)?|migrated|upgraded|promoted|transferred"
+    r"|too (?:little|much|long|short|few|many)|no longer .{1,30}\bbut|gone back to"
+    r"|back to)\b"
+)
+# What holds now may be new without an older one: 我现在在学吉他.
+_NOW: Final = re.compile(
+    r"(?i)(?:^|我|家|们)(?:们|家)?(?:现在|如今|目前)|现在(?:都|是|住|用|在|租|只|已经|改|我)"
+    r"|\b(?:these days|nowadays)\b|(?<!from )\bnow\b(?! on)"
 )
 _CORRECTS: Final = re.compile(
     r"(?i)纠正|更正|订正|记错|说错|打错|搞错|弄错|写错|算错|看错|讲错|口误|说岔|漏[数说写]|换算错|不对[，,]"
@@ -43,7 +48,7 @@ _FORMER: Final = (
     re.compile(r"(?:戒|取消|停)(?:了|掉)?\s*(?P<f>[^，,。]{1,12})"),
     re.compile(r"(?i)\breplace[ds]? (?P<f>[\w+#. -]{1,24}?) (?:with|by)\b"),
     re.compile(r"(?i)\binstead of (?P<f>[\w+#. -]{1,24})"),
-    re.compile(r"(?i)\bfrom (?P<f>[\w+#.-]{1,24}) to\b"),
+    re.compile(r"(?i)\bfrom (?P<f>[\w+#. -]{1,24}?) to\b"),
     re.compile(r"(?i)\bno more (?P<f>[\w+#. -]{1,24}?)(?: for\b|$|[,.])"),
     re.compile(
         r"(?i)\b(?:stop(?:ped)?|quit|gave up|sold|cancelled|dropped|got rid of) (?:with )?(?:the |my "
@@ -61,6 +66,8 @@ def find_change(text: str, *, context: str = "") -> tuple[Change | None, str | N
         change = Change.REPLACES
     elif _ENDS.search(text):
         change = Change.ENDS
+    elif _NOW.search(text):
+        change = Change.NOW
     else:
         return None, None
     former = next((match["f"].strip() for pattern in _FORMER if (match := pattern.search(text))), None)
@@ -69,7 +76,7 @@ def find_change(text: str, *, context: str = "") -> tuple[Change | None, str | N
 
 def is_change(text: str) -> bool:
     """Whether a text names a change at all."""
-    return bool(_CORRECTS.search(text) or _REPLACES.search(text) or _ENDS.search(text))
+    return bool(_CORRECTS.search(text) or _REPLACES.search(text) or _ENDS.search(text) or _NOW.search(text))
 
 
 def is_correction(text: str) -> bool:

@@ -126,7 +126,8 @@ FACTS_OF_OTHERS: Final = re.compile(
     r"|a mess|on fire|great|awesome|boring|good question)\b"
 )
 SWITCHED_TOOL: Final = re.compile(
-    r"(?i)\b(?:switched (?:to|over)|moved (?:over )?to|changed to|went back to|gone back to|now on|now use"
+    r"(?i)\b(?:switched (?:to|over|from .{1,24} to)|moved (?:over )?to|changed to|went back to|gone back to"
+    r"|now on|now use"
     r"|migrated to)\b"
 )
 CHANGES: Final = re.compile(

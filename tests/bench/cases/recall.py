@@ -105,7 +105,7 @@ class _ChineseMemory:
 
 
 def _context_of(harness: RecallHarness) -> ContextService:
-    log, facts = harness.device.log, FactService(harness.device.log, Redactor())
+    log, facts = harness.device.log, FactService(harness.device.log, Redactor(), harness.device.clock)
     memory: Any = _ChineseMemory()
     return ContextService(log, memory, lambda: harness.recall, lambda: facts, harness.device.clock)
 

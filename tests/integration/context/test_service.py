@@ -24,7 +24,7 @@ class Chinese:
 async def opened(folder: Path) -> AsyncIterator[tuple[RecallHarness, ContextService]]:
     async with open_recall_harness(folder) as harness:
         device = harness.device
-        facts = FactService(device.log, Redactor())
+        facts = FactService(device.log, Redactor(), device.clock)
         yield harness, ContextService(device.log, Chinese(), lambda: harness.recall, lambda: facts, device.clock)  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Event, EventDraft, Origin
 from sync.understanding.answers import edit_draft, find_fact, retraction_draft
+from sync.understanding.capture import fact_extractor
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.model import Fact, FactKind, FactSection, FactStatus, Statement
 from sync.understanding.projection import FactProjection, Facts
@@ -63,6 +65,27 @@ async def test_a_projection_follows_the_log(device: Device) -> None:
     await state(device, "我用 VS Code", number=2)
     assert await texts(device, projection) == {"我用 Vim": "superseded", "我用 VS Code": "active"}
     assert (await facts_of(device)).facts == (await facts_of(device, projection)).facts
+
+
+async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
+    projection = FactProjection(device.clock)
+    today = device.clock.now().date()
+    for number, message in enumerate(("我下周五去体检。", "我后年年底搬家。", "我住在天津。"), start=1):
+        exchange = EventDraft(
+            "exchange_recorded", REDACTOR.clean_payload({"question": message}), event_id=f"evt_{number}"
+        )
+        add_facts = fact_extractor(message, REDACTOR, device.clock)
+        await device.log.append(await device.database.write(lambda tx, add=add_facts, one=exchange: add(tx, [one])))
+    facts = await facts_of(device, projection)
+    assert [fact.status.value for fact in facts.facts] == ["active"] * 3
+    friday = today + timedelta(days=4 - today.weekday(), weeks=1)
+    ends = [friday.isoformat(), f"{today.year + 2}-12-31", None]
+    assert [fact.valid_until for fact in facts.facts] == ends
+    device.clock.advance((friday - today).days * 86_400.0)
+    assert set((await texts(device, projection)).values()) == {"active"}, "the last day"
+    device.clock.advance(86_400.0)
+    assert list((await texts(device, projection)).values()) == ["superseded", "active", "active"]
+    assert set((await texts(device)).values()) == {"active"}, "without a clock"
 
 
 async def test_another_program_proposes_and_the_user_decides(device: Device) -> None:

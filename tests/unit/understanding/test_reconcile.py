@@ -191,3 +191,31 @@ def test_subjects_have_slots_of_their_own() -> None:
     one = replace(said(1, "数据库用 MySQL", slot="project.database"), subject="project:a")
     other = replace(said(2, "数据库用 SQLite", slot="project.database"), subject="project:b")
     assert set(statuses(one, other).values()) == {"active"}
+
+
+@pytest.mark.parametrize(
+    ("list_of_things", "rest"),
+    [
+        ("我用的是 Mac 和 VS Code", "我用的是 Mac"),
+        ("我用的是 VS Code 和 Mac", "我用的是 Mac"),
+        ("我用 Mac、VS Code、Zed", "我用 Mac、Zed"),
+        ("I use Mac and VS Code", "I use Mac"),
+    ],
+)
+def test_a_change_takes_out_of_a_list_only_what_it_names(list_of_things: str, rest: str) -> None:
+    change = said(2, "我现在用 Vim，不用 VS Code 了", slot="editor", change=Change.ENDS, former="VS Code")
+    assert statuses(said(1, list_of_things), change) == {rest: "active", change.statement.text: "active"}
+    assert statuses(said(1, "我用 VS Code"), change)["我用 VS Code"] == "superseded"
+
+
+def test_what_holds_now_ends_only_what_says_nearly_the_same() -> None:
+    now = said(2, "我现在在学弹吉他", kind=FactKind.HABIT, change=Change.NOW)
+    assert statuses(said(1, "我喜欢弹吉他"), now)["我喜欢弹吉他"] == "active"
+    monday = said(2, "现在周报每周一交", kind=FactKind.HABIT, change=Change.NOW)
+    assert statuses(said(1, "周报每周五交", kind=FactKind.HABIT), monday)["周报每周五交"] == "superseded"
+
+
+def test_a_plan_that_is_stated_again_holds_until_its_new_day() -> None:
+    first, again = said(1, "下周一体检", valid_until="2026-11-09"), said(2, "下周一体检", valid_until="2026-12-07")
+    (fact,) = facts_of(first, again)
+    assert (fact.valid_until, fact.evidence) == ("2026-12-07", ("e1", "e2"))

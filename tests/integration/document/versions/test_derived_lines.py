@@ -109,6 +109,18 @@ class TestShown:
         await harness.memory.reconcile()
         assert line_under(harness.text, "个人情况") == ["- 下周去宁波", "- 喜欢爬山"]
 
+    async def test_a_plan_loses_its_line_on_the_day_after_it(self, harness: DocumentHarness) -> None:
+        await state(harness, Statement("周五去天津", FactKind.PLAN, FactSection.PERSONAL, valid_until="2026-01-09"))
+        await state(harness, Statement("周六去宁波", FactKind.PLAN, FactSection.PERSONAL, valid_until="2026-01-10"))
+        await harness.memory.reconcile()
+        assert line_under(harness.text, "个人情况") == ["- 周五去天津", "- 周六去宁波"]
+        harness.clock.advance(days=2)
+        await harness.memory.reconcile()
+        assert line_under(harness.text, "个人情况") == ["- 周六去宁波"]
+        harness.clock.advance(days=1)
+        await harness.memory.reconcile()
+        assert line_under(harness.text, "个人情况") == []
+
     async def test_a_line_that_says_the_same_is_not_doubled(self, harness: DocumentHarness) -> None:
         harness.text = FULL.replace("### 工作习惯\n- （待补充）", "### 工作习惯\n* 我对花生过敏。")
         await harness.memory.reconcile()
