@@ -6,10 +6,12 @@ from functools import partial
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
+from sync.log import store as log_store
 from sync.log.log import EventLog
-from sync.log.model import EventDraft
+from sync.log.model import Event, EventDraft
 from sync.redaction import Redactor
 from sync.understanding import answers
+from sync.understanding.likeness import says_the_same
 from sync.understanding.model import Fact
 from sync.understanding.projection import FactProjection, Facts
 from sync.understanding.reconcile import FactAnswer, RecordedStatement
@@ -43,6 +45,18 @@ class FactService:
         fact = answers.find_fact(facts, fact_id)
         replaced = tuple(one for one in facts.facts if one.superseded_by == fact.fact_id)
         return FactExplanation(fact, tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact)), replaced)
+
+    async def find_stating(self, text: str) -> list[Event]:
+        """The events of the active facts that say what a text says, and the exchanges in which they were stated."""
+        facts = await self.current()
+        said = [fact for fact in facts.active if says_the_same(text, fact.statement)]
+        statements = [one for fact in said for one in facts.statements_of(fact)]
+        names = dict.fromkeys(name for one in statements for name in (one.event_id, one.fact_id))
+
+        def read(connection: Transaction) -> list[Event]:
+            return [event for name in names if (event := log_store.find_event(connection, name)) is not None]
+
+        return await self._log.database.read(read)
 
     async def confirm(self, fact_id: str) -> Fact:
         """Make a candidate active, or bring back a retracted fact. Raises InvalidInput."""

@@ -15,6 +15,7 @@ from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
 from sync.daily.conversation.command_parser import parse_command
+from sync.log.model import Event
 from sync.recall.relevance.message_signals import asks_for_memory
 
 
@@ -41,7 +42,10 @@ async def run_command(app: App, params: Saying) -> CommandJson:
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(app, asked))["hits"]
 
-    eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
+    async def find_events(words: str) -> Sequence[Event]:
+        return await app.erasure.find_with_words(words) or await app.facts().find_stating(words.strip('"'))
+
+    eraser = ErasurePort(find_events, app.erasure.erase_and_confirm)
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
     )

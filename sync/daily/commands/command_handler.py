@@ -212,7 +212,7 @@ class CommandHandler:
         if not words:
             texts = "要删除什么？例如：删除记忆: 火锅", "Delete what? As in delete memory: hot pot"
             return _reply(command, False, *texts)
-        records = match_records((await self._daily.current_records()).visible(), words)
+        records = match_records((await self._daily.current_records()).visible(), words.strip('"'))
         if records and names_records(records, words):
             return await self._remove_matching(command, records)
         events = await self._erasure.find_events(words)

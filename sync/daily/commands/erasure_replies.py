@@ -8,8 +8,9 @@ import msgspec
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.log.event_types import (
     EXCHANGE_RECORDED,
+    FACT_EDITED,
+    FACT_TEXT_TYPES,
     LESSON_TYPES,
-    MEMORY_FACT,
     MESSAGE,
     NOTE_TEXT_TYPES,
     RECORD_CHANGE_TYPES,
@@ -27,7 +28,7 @@ _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(RECORD_EVENT_TYPES, ("每日记忆", "daily records")),
     EXCHANGE_RECORDED: ("对话", "exchanges"),
     MESSAGE: ("消息", "messages"),
-    MEMORY_FACT: ("事实", "facts"),
+    **dict.fromkeys(FACT_TEXT_TYPES, ("事实", "facts")),
     **dict.fromkeys(LESSON_TYPES, ("经验", "lessons")),
     **dict.fromkeys(NOTE_TEXT_TYPES, ("笔记", "notes")),
     USER_FEEDBACK: ("反馈", "feedback"),
@@ -62,8 +63,7 @@ def describe_events(events: Sequence[Event], *, chinese: bool) -> str:
     """The number of events of each kind, and a few titles."""
     counts: dict[tuple[str, str], set[str]] = {}
     for event in events:
-        one = event.payload.get("record_id") if event.type in RECORD_EVENT_TYPES else event.event_id
-        counts.setdefault(_label_of(event), set()).add(str(one))
+        counts.setdefault(_label_of(event), set()).add(_counted_id(event))
     titles = list(dict.fromkeys(title for event in events if (title := _title(event))))
     shown = "；".join(titles[:MAX_TITLES]) if chinese else "; ".join(titles[:MAX_TITLES])
     more = "…" if len(titles) > MAX_TITLES else ""
@@ -153,6 +153,12 @@ def _label_of(event: Event) -> tuple[str, str]:
         if event.type.startswith(("entry_", "section_", "day_"))
         else _EVENT_LABELS.get(event.type, _OTHER_LABEL)
     )
+
+
+def _counted_id(event: Event) -> str:
+    """What the user counts as one: the changes of a daily record, a fact with its edits."""
+    name = "record_id" if event.type in RECORD_EVENT_TYPES else "fact_id" if event.type == FACT_EDITED else None
+    return str(event.event_id if name is None else event.payload.get(name))
 
 
 def _title(event: Event) -> str:

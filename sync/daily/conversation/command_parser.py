@@ -71,6 +71,8 @@ def _without_colon(message: str) -> tuple[CommandKind, str] | None:
         return None
     for kind, pattern in FRAMED_PATTERNS:
         if (match := pattern.fullmatch(sentence)) is not None:
+            if (stated := match.groupdict().get("stated")) is not None:
+                return kind, f'"{stated.strip().strip(_QUOTES)}"'  # as one phrase, not word by word
             return kind, match["about"].strip().strip(_QUOTES)
     return None
 

@@ -30,6 +30,22 @@ _NOT_ZH: Final = r"(?:不要|不用|不必|不需要|无需|用不着|别|不|�
 _NO_KEEP_ZH: Final = rf"{_NOT_ZH}(?:再|给我)?(?:保存|记录|记住|记下来?|记|存下来?|存|留下?记录|留存)(?:了|下来)?"
 _NOT_EN: Final = r"(?:don'?t|do not|never|no need to|you (?:needn't|don'?t need to|shouldn't|should not))"
 _KEEP_EN: Final = r"(?:save|remember|record|keep|store|log|note(?: down)?|memori[sz]e|write down)"
+# "忘记我对花生过敏": a fact of the user, as they would state it; not a password, and not what was said a moment ago.
+_ME_EN: Final = r"(?:i|i'm|i've|i'd|my|we|we're|our)\b"
+_FORGET_ZH: Final = (
+    r"(?:(?<!你)|(?<=请你)|(?<=麻烦你)|(?<=帮你))"
+    r"(?:(?:忘记|忘掉|忘了|抹掉|删掉)|(?:别|不要|不用|不必)再?(?:记着|记得|记住))(?:一下)?"
+)
+_STATED_ZH: Final = (
+    r"(?:我|咱|俺|我们)(?!吧|们吧|$|的?(?:密码|账号|口令|手机号码?)|不记得|是谁|了)"
+    r"(?![刚才跟和对]*你?(?:说|讲|问|提|发|写))"
+    r"(?![^，,]*(?:怎么|什么|吗|呢|咋|为何|的事情?$|那件事$|(?:的)?(?:记忆|记录)$|了?没有?$))[^，,。？?]{2,}"
+)
+_NOT_SAYING_EN: Final = r"(?! (?:said|say|asked|ask|mentioned|told|wrote|sent|just|was saying)\b)"
+_OWN_THING_EN: Final = (
+    r"my (?!(?:last|previous|earlier|first|original|question|request|message|password|pin|login|mistake|bad|point|idea"
+    r"|comment|suggestion|example|code|file|answer)\b)\w[\w' -]{2,60}"
+)
 _DAY: Final = r"今[天日]|昨[天日]|前天|\d{4}-\d{2}-\d{2}|today|yesterday"
 
 # Recognised as the text before a colon; those about saving also as a clause of a longer message.
@@ -138,6 +154,13 @@ FRAMED_ARGUMENTS: Final[dict[CommandKind, tuple[str, ...]]] = {
             r"(?:forget|delete|remove|erase) (?:everything|all(?: (?:of )?(?:my |the )?memor(?:y|ies))?|anything|what "
             r"(?:i|we) (?:said|told you)|(?:my |the |all )?memor(?:y|ies)) (?:about|of|on) (?P<about>.+)"
         ),
+        rf"{_FORGET_ZH}(?P<stated>{_STATED_ZH})",
+        rf"(?:forget|unlearn) (?:that |the fact that )(?P<stated>{_ME_EN}{_NOT_SAYING_EN}.+)",
+        (
+            r"(?:don'?t|do not) (?:remember|keep|save|store)(?: anymore)? that "
+            rf"(?P<stated>{_ME_EN}{_NOT_SAYING_EN}.+)"
+        ),
+        rf"(?:you (?:can|may|should) )?(?:forget|unlearn) (?:about )?(?P<about>{_OWN_THING_EN})",
         r"forget about (?P<about>(?!(?:it|this|that|them|him|her|me|you|us)\b)\w+(?: \w+){0,3})",
     ),
 }

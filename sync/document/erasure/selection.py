@@ -1,10 +1,11 @@
 """Select events for an erasure by words, source or time. Pure.
 
-Words match as they are written (width and case folded), and an event must have all of them. A source is the id of a
-device, session or project, its folder, an origin, or the program it was imported from. Events without text of their own
-are never selected: without a removal or a move, what it removed would come back.
+Words match as they are written (width and case folded), and an event must have all of them; "several words" in quotes
+are one. A source is the id of a device, session or project, its folder, an origin, or the program it was imported from.
+Events without text of their own are never selected: without a removal or a move, what it removed would come back.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterator
 from math import inf
@@ -29,6 +30,7 @@ from sync.log.event_types import (
 from sync.log.model import Event
 
 PREVIEW_CHARS: Final = 120  # characters of an event that a dry run shows
+_WORDS: Final = re.compile(r'"([^"]*[^"\s][^"]*)"|(\S+)')
 _ID_SUFFIXES: Final = ("_id", "_ids", "hash")  # of the names of fields without words
 _RECORD_CHANGES: Final = (SESSION_REMOVED, SESSION_MARKED, SESSION_SKIPPED)  # of the daily records
 _NEVER_SELECTED: Final = frozenset(
@@ -61,7 +63,7 @@ class ErasureSelection(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> list[str]:
-        return _casefolded(self.query or "").split()
+        return [phrase or word for phrase, word in _WORDS.findall(_casefolded(self.query or ""))]
 
     def selects(self, event: Event, expired: Collection[str] = ()) -> bool:
         """Whether an event of the right time is selected.

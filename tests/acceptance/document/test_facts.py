@@ -160,3 +160,30 @@ def test_a_wrong_answer_is_refused_with_a_hint(home: Home, arguments: tuple[str,
     assert "hint: " in done.stderr
     refused = home.run("--json", "facts", *arguments, check=False)
     assert json.loads(refused.stderr or refused.stdout)["error"]["data"]["kind"] in {"invalid_input", "too_large"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "asked", "confirmed"),
+    [
+        ("我对花生过敏，晚饭吃什么？", "忘记我对花生过敏", '删除记忆: "我对花生过敏" 确认'),
+        ("What goes with scones? I like tea.", "Forget that I like tea", 'delete memory: "I like tea" confirm'),
+        ("I really love green tea, mostly.", "forget that I love tea", 'delete memory: "I love tea" confirm'),
+    ],
+)
+def test_forgetting_a_fact_by_saying_it_shows_what_would_go_and_it_is_gone(
+    home: Home, stated: str, asked: str, confirmed: str
+) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.update("我住在天津")
+        sidecar.update(stated, "…")
+        sidecar.update("I had a steak, did I like it at all?", "…")
+        assert len(statements(sidecar)) == 2
+        shown = sidecar.call("memory/command", text=asked)
+        assert shown["done"] is False
+        assert confirmed.partition(": ")[2] in shown["message"]
+        assert "事实 1 条" in shown["message"] or "1 facts" in shown["message"]
+        assert len(statements(sidecar)) == 2, "nothing is deleted yet"
+        assert sidecar.call("memory/command", text=confirmed)["done"] is True
+        assert statements(sidecar) == ["我住在天津"]
+        events = json.dumps(sidecar.call("events/read", limit=100)["events"], ensure_ascii=False)
+        assert ("花生" in events, "tea," in events or "tea." in events, "steak" in events) == (False, False, True)
