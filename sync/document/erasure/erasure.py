@@ -19,10 +19,18 @@ from sync.document.erasure.corrections import TextRewrite, apply_rewrites, rewri
 from sync.document.erasure.related_events import MANUAL_TYPES, entry_ids_of, quoting_events, repeating_events
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.markdown.edits import remove_entries
+from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.model import EntryRemoved, MergePlan, Snapshot, Version
 from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
-from sync.log.event_types import ERASING_TYPES, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
+from sync.log.event_types import (
+    ERASING_TYPES,
+    MEMORY_FACT,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+    RETRACTING_TYPES,
+)
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, erased_by
@@ -158,6 +166,7 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     payloads = {name: payload for name, payload in corrections.items() if name not in expired}
     erased = [event for event in held if event.event_id not in payloads]
     lines = frozenset(entry_id for event in erased if event.event_id not in expired for entry_id in entry_ids_of(event))
+    lines |= frozenset(fact_entry_id(event.event_id) for event in erased if _is_fact_for_good(event, expired))
     quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
     expired_lines = frozenset(
         entry_id for event in erased if event.event_id in expired for entry_id in entry_ids_of(event)
@@ -171,6 +180,11 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
         for change in rewrites_of(event, payloads[event.event_id])
     )  # what was typed here stays in the file as it was typed
     return PendingErasure(named, lines, requests[-1].position, payloads, rewrites, quoting, expired)
+
+
+def _is_fact_for_good(event: Event, expired: frozenset[str]) -> bool:
+    """Whether a fact is erased, and not only expired here."""
+    return event.type == MEMORY_FACT and event.event_id not in expired
 
 
 def _newest_corrections(connection: Transaction, named: frozenset[str], after: int) -> dict[str, Mapping[str, Any]]:

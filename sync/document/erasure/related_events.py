@@ -55,9 +55,15 @@ RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags")
 def quoting_events(
     connection: Transaction, device_id: str, entry_ids: frozenset[str], *, except_ids: frozenset[str]
 ) -> tuple[str, ...]:
-    """This device's events that quote these lines, and what repeats them; without `except_ids`."""
-    own = log_store.read_by_device(connection, device_id, after=0, types=QUOTING_TYPES)
-    quoting = frozenset(event.event_id for event in own if _is_quoting(event, entry_ids)) - except_ids
+    """This device's events that quote these lines, or wrote them from the log, and what repeats them.
+
+    Without `except_ids`. A line of a fact may have been written after the request was made.
+    """
+    own = log_store.read_by_device(connection, device_id, after=0, types=(*QUOTING_TYPES, ENTRY_ADDED))
+    quoting = frozenset(
+        event.event_id for event in own if _is_quoting(event, entry_ids) or _is_derived(event, entry_ids)
+    )
+    quoting -= except_ids
     return tuple(sorted({*quoting, *repeating_events(connection, quoting)})) if quoting else ()
 
 
@@ -117,6 +123,11 @@ def _is_quoting(event: Event, entry_ids: frozenset[str]) -> bool:
         return not entry_ids.isdisjoint(compacted_entry_hashes(event))
     is_edit = event.type == ENTRY_EDITED or "base_hash" in event.payload
     return is_edit and text_in(event, "entry_id") in entry_ids
+
+
+def _is_derived(event: Event, entry_ids: frozenset[str]) -> bool:
+    """Whether the program wrote one of these lines with this event."""
+    return event.type == ENTRY_ADDED and "derived" in event.payload and event.payload.get("entry_id") in entry_ids
 
 
 def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Sequence[Event]) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sync.document.erasure.erasure import request
-from sync.log.event_types import FACT_EDITED, FACT_RETRACTED, MEMORY_FACT
+from sync.log.event_types import FACT_EDITED, FACT_RETRACTED, MEMORY_FACT, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin, Query
 from sync.understanding.answers import confirmation_draft, edit_draft
@@ -201,6 +201,20 @@ async def test_an_erased_exchange_takes_the_lines_of_its_facts_away(harness: Doc
     await request(harness.log, DraftBuilder(REDACTOR, clock=harness.clock), [event_id])
     await harness.memory.reconcile()
     assert "花生" not in harness.text
+    assert line_under(harness.text, "沟通风格") == ["- 回答尽量简短"]
+    assert "花生" not in str([event.payload for event in (await harness.log.read(Query(limit=10_000))).events])
+
+
+async def test_a_line_that_was_written_after_the_request_was_made_goes_too(harness: DocumentHarness) -> None:
+    """Another device, or this one a moment before, names what it holds: the exchange and the fact, not the line."""
+    event_id = await state(harness, ALLERGY)
+    await state(harness, SHORT)
+    await harness.memory.reconcile()
+    named = [event_id, f"{event_id}.fact.1"]
+    payload = REDACTOR.clean_payload_with_ids("event_ids", named, {})
+    await harness.log.append([EventDraft(PAYLOAD_FORGOTTEN, payload, origin=Origin.TOOL)])
+    await harness.memory.reconcile()
+    assert line_under(harness.text, "个人情况") == []
     assert line_under(harness.text, "沟通风格") == ["- 回答尽量简短"]
     assert "花生" not in str([event.payload for event in (await harness.log.read(Query(limit=10_000))).events])
 
