@@ -11,7 +11,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-
 import msgspec
 from msgspec.structs import replace
 
