@@ -4,6 +4,7 @@ A mass erasure waits for the user unless a key that was known for a day signed i
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -21,7 +22,7 @@ from sync.db.engine import Transaction
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.envelope import parse_timestamp_ms
-from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids
 from sync.settings.sections import PrivacySettings
@@ -29,16 +30,22 @@ from sync.settings.sections import PrivacySettings
 SIGNATURE_FIELD: Final = "signature"  # a field of the envelope: {"key": "ed25519:…", "value": base64}
 TRUST_DELAY: Final = timedelta(days=1)  # after which a key is trusted with a mass erasure
 WINDOW_MS: Final = 86_400_000  # requests within a day count together
-ALWAYS_ALLOWED_LINES: Final = 3  # however short the document is
+ALWAYS_ALLOWED_LINES: Final = 3  # however short the document is; an exchange with what is derived from it is one
+MESSAGES_OF_EXCHANGE: Final = 2  # the stored question and answer
+FACT_ID_MARK: Final = ".fact."  # the id of a fact begins with that of the exchange in which it was stated
 
 EventReview = Callable[[Transaction, Event], Event]
 
 
 class ErasureImpact(msgspec.Struct, frozen=True):
-    """The lines that a request removes from the document, and how many lines the document has."""
+    """The lines that a request removes from the document, and how many lines the document has.
+
+    `entries`: the lines as a person counts them, an exchange with what is derived from it as one; by default each line.
+    """
 
     lines: int = 0
     document_lines: int = 0
+    entries: int | None = None
 
 
 def signed_bytes(event: Event) -> bytes:
@@ -56,11 +63,32 @@ def signer_of(event: Event) -> str | None:
     return key if verify_signature(key, value, signed_bytes(event)) else None
 
 
-def is_mass_erasure(limits: PrivacySettings, events: int, impact: ErasureImpact, *, earlier: int = 0) -> bool:
-    """Whether so many events and lines are a mass erasure. `earlier`: the events of requests of the same day."""
+def is_mass_erasure(
+    limits: PrivacySettings, events: int, impact: ErasureImpact, *, earlier: int = 0, earlier_entries: int | None = None
+) -> bool:
+    """Whether so many events and lines are a mass erasure.
+
+    `earlier`: the events of requests of the same day; `earlier_entries`: the same as a person counts them.
+    """
     lines, of = impact.lines + earlier, impact.document_lines + earlier
-    many_lines = impact.lines > 0 and lines > ALWAYS_ALLOWED_LINES and lines * 100 > of * limits.erasure_percent
+    entries = impact.lines if impact.entries is None else impact.entries
+    entries += earlier if earlier_entries is None else earlier_entries
+    many_lines = impact.lines > 0 and entries > ALWAYS_ALLOWED_LINES and lines * 100 > of * limits.erasure_percent
     return events + earlier > limits.erasure_events or many_lines
+
+
+def count_entries(events: Sequence[Event]) -> int:
+    """These events as a person counts them: an exchange with its messages, its facts and their lines is one.
+
+    An erased event has its type and id only, so no more lines are left out than there are facts of exchanges.
+    """
+    exchanges = {event.event_id for event in events if event.type == EXCHANGE_RECORDED}
+    of_type = Counter(event.type for event in events)
+    facts = sum(
+        event.type == MEMORY_FACT and event.event_id.partition(FACT_ID_MARK)[0] in exchanges for event in events
+    )
+    lines, messages = min(of_type[ENTRY_ADDED], facts), min(of_type[MESSAGE], MESSAGES_OF_EXCHANGE * len(exchanges))
+    return len(events) - facts - lines - messages
 
 
 class ErasureGuard:
@@ -112,29 +140,37 @@ class ErasureGuard:
         known = device_key_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY))
         trusted = known | {own_key}
         is_trusted = signer_of(event) in trusted
-        earlier = 0 if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
-        if not is_mass_erasure(self._limits, held, self._impact_of(connection, named), earlier=earlier):
+        earlier, entries = (0, 0) if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
+        impact = self._impact_of(connection, named)
+        if not is_mass_erasure(self._limits, held, impact, earlier=earlier, earlier_entries=entries):
             return event
         mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
         return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
 
-    def _count_earlier_untrusted(self, connection: Transaction, event: Event, trusted: frozenset[str]) -> int:
+    def _count_earlier_untrusted(
+        self, connection: Transaction, event: Event, trusted: frozenset[str]
+    ) -> tuple[int, int]:
         """Count the events that untrusted requests of other devices have named in the day before this one.
+
+        Also as a person counts them (`count_entries`).
 
         A request that came from a peer, and that the server has not accepted yet, counts as one of now.
         """
         now = to_unix_ms(self._clock.now())
         end = _accepted_ms(event, now)
-        count = 0
+        count = entries = 0
         for other in log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=0):
             taken = _accepted_ms(other, now)
             if other.device_id == self._log.device_id or not end - WINDOW_MS < taken <= end:
                 continue
             if signer_of(other) not in trusted:
-                count += len(named_event_ids(other))
+                named = named_event_ids(other)
+                held = [one for name in named if (one := log_store.find_event(connection, name)) is not None]
+                count += len(named)
+                entries += count_entries(held) + len(named) - len(held)
             if count > self._limits.erasure_events:
                 break
-        return count
+        return count, entries
 
 
 def _accepted_ms(event: Event, otherwise: int) -> int:

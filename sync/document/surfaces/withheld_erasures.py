@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sync.clock import Clock, to_unix_ms
-from sync.cloud.replication.erasure_guard import ErasureImpact
+from sync.cloud.replication.erasure_guard import ErasureImpact, count_entries
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure import erasure
@@ -15,6 +15,7 @@ from sync.errors import InvalidInput
 from sync.log import erased_store
 from sync.log import store as log_store
 from sync.log.envelope import parse_timestamp_ms
+from sync.log.event_types import MEMORY_FACT
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids, remote_erasure_state
 
 NOTICE_PERIOD_MS: Final = 7 * 86_400_000  # how long `status` names a request that was applied or refused
@@ -58,7 +59,9 @@ def erasure_stake(connection: Transaction, event_ids: Sequence[str]) -> ErasureI
     """How many lines of the document an erasure of these events removes."""
     shown = store.shown_entry_ids(connection)
     held = [event for event_id in event_ids if (event := log_store.find_event(connection, event_id)) is not None]
-    return ErasureImpact(len(shown & {line for event in held for line in entry_ids_of(event)}), len(shown))
+    lines = shown & {line for event in held for line in entry_ids_of(event)}
+    counted = [event for event in held if event.type == MEMORY_FACT or not shown.isdisjoint(entry_ids_of(event))]
+    return ErasureImpact(len(lines), len(shown), min(len(lines), count_entries(counted)))
 
 
 def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:

@@ -1,16 +1,19 @@
 """A language model finds facts: only what the user typed literally, and at most so often a day."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sync.log.model import Event, EventDraft, Origin
+from sync.understanding.capture import fact_extractor
+from sync.understanding.model import TENTATIVE
 from sync.understanding.model_extraction import MAX_WAITING, MIN_BATCH, ModelExtraction
 from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
 from sync.understanding.projection import FactProjection, Facts
+from tests.bench.bench_understanding import is_same_text
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 TYPED = "我女儿小满今年上小学一年级"
@@ -216,3 +219,62 @@ async def test_what_waits_is_bounded(device: Device, extraction: ModelExtraction
         extraction.add(exchange, TYPED)
     assert (await extraction.status()).waiting == MAX_WAITING
     assert isinstance(device.clock, FixedClock)
+
+
+class ModelThatKnows:
+    """A live client that answers by schema: the labelled statements of each message, and as many inventions.
+
+    The inventions are what a careless model says: another wording, another message's statement, another person's name.
+    """
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows = rows
+        self.invented: set[str] = set()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        kinds = request.schema["properties"]["operations"]["items"]["properties"]["kind"]["enum"]
+        operations = []
+        for number, event in enumerate(json.loads(request.messages[0]["content"])["events"]):
+            said = [
+                one["statement"] for row in self.rows for one in row["expect"] if one["statement"] in event["typed"]
+            ]
+            inventions = [f"{text}，常常如此" for text in said] or ["我叫王小明", "I live in Timbuktu"]
+            self.invented.update(inventions)
+            for quote in (*said, *inventions):
+                kind = kinds[number % len(kinds)]
+                operations.append({"op": "add", "event_ids": [event["event_id"]], "quote": quote, "kind": kind})
+        return ModelReply(json.dumps({"operations": operations[:64]}, ensure_ascii=False), tokens=1)
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+async def test_with_a_model_nearly_all_labelled_statements_are_facts_and_no_invention_is(
+    device: Device, extraction: ModelExtraction, language: str
+) -> None:
+    path = Path(__file__).parents[2] / "unit/understanding/statements" / f"{language}.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    model = ModelThatKnows(rows)
+    extraction.offer(model, source="client", max_calls_per_day=10_000)
+    of_event: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        payload = REDACTOR.clean_payload({"question": row["message"][:50], "answer": "好"})
+        draft = EventDraft("exchange_recorded", payload, origin=Origin.MODEL)
+        add_facts = fact_extractor(row["message"], REDACTOR, device.clock)
+        recorded = await device.log.append(await device.database.write(add_facts, [draft]))
+        of_event[recorded[0].event.event_id] = row
+        extraction.add(recorded[0].event, row["message"])
+        if len(of_event) % 10 == 0:
+            await extraction.ask()
+    await extraction.ask()
+
+    statements = (await facts_of(device)).statements.values()
+    stated = {(one.event_id, one.statement.text) for one in statements if one.statement.confidence >= TENTATIVE}
+    assert model.invented.isdisjoint(text for _, text in stated)
+    found = wanted = right = 0
+    for event_id, row in of_event.items():
+        texts_of = [text for name, text in stated if name == event_id]
+        expected = [one["statement"] for one in row["expect"]]
+        wanted += len(expected)
+        found += sum(any(is_same_text(text, one) for text in texts_of) for one in expected)
+        right += sum(any(is_same_text(text, one) for one in expected) for text in texts_of)
+    assert found >= 0.95 * wanted, f"{found} of {wanted}"
+    assert right >= 0.95 * len(stated), f"{right} of {len(stated)}"

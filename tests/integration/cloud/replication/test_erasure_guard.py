@@ -5,14 +5,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureImpact, is_mass_erasure, signer_of
+from sync.cloud.replication.erasure_guard import (
+    SIGNATURE_FIELD,
+    ErasureImpact,
+    count_entries,
+    is_mass_erasure,
+    signer_of,
+)
 from sync.db.engine import Database, Transaction
 from sync.document.surfaces import withheld_erasures
 from sync.log import erased_store
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import (
     ERASURE_STATE_FIELD,
+    Event,
     EventDraft,
     RemoteErasureState,
     erased_by,
@@ -157,6 +165,22 @@ async def _answered(database: Database, *, accept: bool) -> list[str]:
         return withheld_erasures.answer_requests(connection, accept=accept)
 
     return await database.write(answer)
+
+
+def test_a_person_counts_an_exchange_with_what_is_derived_from_it_as_one() -> None:
+    def stated(name: str) -> list[Event]:
+        types = {name: "exchange_recorded", f"{name}.fact.1": "memory_fact", f"{name}_line": "entry_added"}
+        return [replace(event(1, type=kind), event_id=event_id) for event_id, kind in types.items()]
+
+    one, two = stated("evt_a"), stated("evt_b")
+    assert (count_entries(one), count_entries([*one, *two])) == (1, 2)
+    assert count_entries([*one, *two[2:], *two[2:]]) == 3, "lines that no fact explains count"
+    assert count_entries(two[1:]) == 2, "a fact without its exchange, and its line"
+    impact = ErasureImpact(3, 9, entries=1)
+    assert not is_mass_erasure(PrivacySettings(), 3, impact, earlier=3, earlier_entries=1), (
+        "the second 不要保存 of a day"
+    )
+    assert is_mass_erasure(PrivacySettings(), 3, impact, earlier=9, earlier_entries=3)
 
 
 @pytest.mark.parametrize(
