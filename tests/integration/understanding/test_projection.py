@@ -75,7 +75,7 @@ async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
             "exchange_recorded", REDACTOR.clean_payload({"question": message}), event_id=f"evt_{number}"
         )
         add_facts = fact_extractor(message, REDACTOR, device.clock)
-        await device.log.append(await device.database.write(lambda tx, add=add_facts, one=exchange: add(tx, [one])))
+        await device.log.append(await device.database.write(add_facts, [exchange]))
     facts = await facts_of(device, projection)
     assert [fact.status.value for fact in facts.facts] == ["active"] * 3
     friday = today + timedelta(days=4 - today.weekday(), weeks=1)
