@@ -11,10 +11,10 @@ from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
+from sync.understanding.dates.plan_dates import last_day_of
 from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.model import FactKind, Statement
-from sync.understanding.plan_dates import last_day_of
 
 
 def fact_extractor(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync.understanding.plan_dates import last_day_of
+from sync.understanding.dates.plan_dates import last_day_of
 
 TODAY: Final = date(2026, 11, 25)
 

@@ -1,0 +1,1 @@
+"""Dates that statements name."""
