@@ -88,8 +88,7 @@ class Facts:
 
     def editor_of(self, fact: Fact) -> str | None:
         """The device of the edit that gave a fact its text; None for a text that was stated."""
-        edits = [one for one in self.answers_of(fact) if one.statement is not None]
-        return edits[-1].device_id if edits else None
+        return self._editors.get(fact.fact_id)
 
     def statements_of(self, fact: Fact) -> list[RecordedStatement]:
         """The statements that a fact is made of, the first one first."""
@@ -107,6 +106,15 @@ class Facts:
         """The answers about a fact, oldest first."""
         names = {one.fact_id for one in self.statements_of(fact)}
         return sorted((one for one in self.answers if one.fact_id in names), key=lambda one: (one.hlc, one.event_id))
+
+    @cached_property
+    def _editors(self) -> Mapping[str, str]:
+        newest: dict[str, tuple[str, str, str]] = {}
+        for one in self.answers:
+            fact_id = self.id_of_statement.get(one.fact_id)
+            if fact_id is not None and one.statement is not None:
+                newest[fact_id] = max(newest.get(fact_id, ("", "", "")), (one.hlc, one.event_id, one.device_id))
+        return {fact_id: device_id for fact_id, (_, _, device_id) in newest.items()}
 
     @cached_property
     def _by_evidence(self) -> Mapping[str, list[RecordedStatement]]:
