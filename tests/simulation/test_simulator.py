@@ -173,6 +173,11 @@ FOUND_LATER: Final = {
 }
 
 
+# seeds with devices that meet directly
+FOUND_DIRECT: Final = {
+    20_833: "what a copy had sent under its original's number, as another device, was verified as never sent",
+}
+
 DIRECT: Final = (AWAY, "revoke", "clone", "rollback")  # the cloud is away for the whole history; who may not connect
 DIRECT_SEEDS: Final = 4  # of each; in a single one the devices may never learn each other's keys
 
@@ -270,6 +275,11 @@ def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
         for hashes in ("1", "2")
     }
     assert told == {f"{simulate_seed(3).digest} {simulate_seed(7).digest}\n"}
+
+
+@pytest.mark.parametrize("seed", first_in_test(FOUND_DIRECT))
+def test_a_former_defect_of_direct_meetings_stays_fixed(seed: int) -> None:
+    assert run(make_plan(seed).besides(LAN, AWAY)).defects == ()
 
 
 @pytest.mark.parametrize("kind", first_in_test(DIRECT, 2))
