@@ -11,6 +11,7 @@ from bridge.cli.runner import CommandApp, cli_context, given_params, run_command
 from bridge.cli.sidecar_runner import Request
 from sync.errors import PeerRefused
 
+WAIT_SECONDS: Final = 125.0  # a little longer than a code is good
 POLL_SECONDS: Final = 1.0  # how often the command that shows a code asks whether it was entered
 
 app = CommandApp(help="The account's devices on the local network: they sync directly, also without the cloud.")
@@ -77,17 +78,18 @@ def _show_code(result: dict[str, Any]) -> None:
 
 def _wait_for_pairing() -> None:
     """Wait until the shown code was entered, or is no longer good. Raises PeerRefused."""
-    pairing: dict[str, Any] | None = {"state": "waiting"}
+    pairing: dict[str, Any] = {"state": "waiting", "cause": "code_expired"}
 
     def look(status: dict[str, Any]) -> None:
         nonlocal pairing
-        pairing = status["pairing"]
+        pairing = status["pairing"] or pairing  # none if the sidecar was too busy to answer
 
-    while pairing is not None and pairing["state"] == "waiting":
+    ends_at = time.monotonic() + WAIT_SECONDS
+    while pairing["state"] == "waiting" and time.monotonic() < ends_at:
         time.sleep(POLL_SECONDS)
         run_command(Request("lan/status", {}, look, role="guest"))
-    if pairing is None or pairing["state"] == "failed":
-        cause = "the sidecar has ended" if pairing is None else str(pairing["cause"])
+    if pairing["state"] != "paired":
+        cause = pairing["cause"] or "code_expired"
         raise PeerRefused(f"no device was paired: {cause}", cause=cause, hint="Show a new code.")
     _show_paired(pairing)
 

@@ -131,21 +131,33 @@ def test_a_guest_without_a_second_device_lists_no_pairing_and_can_forget_none(ho
         assert refused.value.kind == "invalid_input"
 
 
+def printed(home: Home, expected: str, *command: str) -> str:
+    """What a command prints, as soon as the sidecar carries it out: one that starts or is busy does not answer."""
+    outputs = [""]
+
+    def is_printed() -> bool:
+        outputs.append(home.run(*command, check=False).stdout)
+        return expected in outputs[-1]
+
+    wait_until(is_printed)
+    return outputs[-1]
+
+
 def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home_b: Home) -> None:
     with Sidecar(home_a) as a, Sidecar(home_b):
-        shown = json.loads(home_a.run("lan", "pair", "--json").stdout)
-        assert home_a.run("lan", "status").stdout.count("a pairing code is shown") == 1
-        taken = home_b.run("lan", "pair", shown["uri"]).stdout
+        shown = json.loads(printed(home_a, "code", "lan", "pair", "--json"))
+        printed(home_a, "a pairing code is shown", "lan", "status")
+        taken = printed(home_b, "paired with name of device-a (device-a)", "lan", "pair", shown["uri"])
         words = a.call("lan/status")["pairing"]["words"]
-        assert "paired with name of device-a (device-a)" in taken
         assert " ".join(words) in taken
-        assert "paired: name of device-b  device-b" in home_a.run("lan", "status").stdout
+        printed(home_a, "paired: name of device-b  device-b", "lan", "status")
         assert "paired" in home_b.run("devices", "list").stdout
         assert home_b.run("lan", "forget", "device-a").stdout == "no device is paired with this one\n"
 
 
 def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, home_b: Home) -> None:
     with Sidecar(home_a) as a, Sidecar(home_b) as b:
+        printed(home_a, "alone", "lan", "status")
         showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=subprocess.PIPE, text=True)
         assert showing.stdout is not None
         lines = [showing.stdout.readline() for _ in range(3)]
@@ -160,6 +172,7 @@ def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
 def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
     with Sidecar(home_a) as a:
+        printed(home_a, "alone", "lan", "status")
         terminal, other_end = os.openpty()
         showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=other_end)
         os.close(other_end)
