@@ -71,7 +71,7 @@ def find_compactable_days(
 def has_days_to_compact(snapshot: Snapshot, today: date, keep_days: int) -> bool:
     """Whether the document has days more than `keep_days` before today, with whatever lines."""
     last = _first_kept_day(today, keep_days)
-    days = (_day_of(section) for section in {entry.section for entry in snapshot.entries})
+    days = (_day_of(section) for section in {block.section for block in snapshot.document.entries})
     return any(day is not None and day < last for day in days)
 
 

@@ -162,7 +162,10 @@ class FileHistory:
             newest = await writer.in_transaction(self._uses.record)
             self._log.changed.increment()
         today = writer.clock.now().date()
-        if self._is_due(keep_days, today) and self._has_old_days(newest, keep_days, today):
+        if self._is_due(keep_days, today):
+            if not self._has_old_days(newest, keep_days, today):
+                self._checked_on = today
+                return newest
             if await writer.in_transaction(compact_old_days, writer, today, keep_days):
                 self._log.changed.increment()
             else:
