@@ -193,6 +193,18 @@ def manual_edit_events(sidecar: Sidecar, count: int) -> list[dict[str, Any]]:
     return edits
 
 
+def printed(home: Home, expected: str, *command: str) -> str:
+    """What a command prints, as soon as the sidecar carries it out: one that starts or is busy does not answer."""
+    outputs = [""]
+
+    def is_printed() -> bool:
+        outputs.append(home.run(*command, check=False).stdout)
+        return expected in outputs[-1]
+
+    wait_until(is_printed)
+    return outputs[-1]
+
+
 def wait_until_reconciled(sidecar: Sidecar) -> None:
     """Wait until the sidecar has read the file as it is now: a load reads it before answering."""
     sidecar.call("sync/status")  # a first load may be answered before the program is open

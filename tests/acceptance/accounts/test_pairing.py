@@ -15,6 +15,7 @@ from tests.acceptance.environment import (
     ServerRows,
     cloud_settings,
     exchanges,
+    printed,
     unique_text,
     wait_until_synced,
 )
@@ -129,18 +130,6 @@ def test_a_guest_without_a_second_device_lists_no_pairing_and_can_forget_none(ho
         with pytest.raises(CallFailed) as refused:
             a.call("lan/pair", code="1234")
         assert refused.value.kind == "invalid_input"
-
-
-def printed(home: Home, expected: str, *command: str) -> str:
-    """What a command prints, as soon as the sidecar carries it out: one that starts or is busy does not answer."""
-    outputs = [""]
-
-    def is_printed() -> bool:
-        outputs.append(home.run(*command, check=False).stdout)
-        return expected in outputs[-1]
-
-    wait_until(is_printed)
-    return outputs[-1]
 
 
 def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home_b: Home) -> None:
