@@ -74,7 +74,7 @@ STEPS: Final[dict[str, str]] = {
     "mint a replica": "sync.log.store:ensure_replica_id",
     # the cloud
     "register": "sync.cloud.supabase.lazy:LazyCloud.register_device",
-    "snapshot": "sync.cloud.port:SnapshotRow.__init__",
+    "snapshot": "sync.document.surfaces.cloud_document:SnapshotRow",
     "send": "sync.cloud.supabase.lazy:LazyCloud.sync",
     "apply": "sync.cloud.replication_store:apply_answer",
     "acknowledge": "sync.log.outbox_store:acknowledge",

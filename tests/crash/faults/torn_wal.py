@@ -30,7 +30,7 @@ SECTOR: Final = 512
 COMMITS: Final = 5
 AROUND: Final = (-1, 0, 1, FRAME_HEADER, SECTOR)  # bytes from the end of a frame: where a cut is made
 STRIDE: Final = 11  # step through the cuts, so that a sample covers the whole log; not a divisor of their number
-FULL_RUN: Final = 2_900  # seeds; every second one is a cut at a frame boundary, and none of those is left out
+FULL_RUN: Final = 3_000  # seeds; every second one is a cut at a frame boundary, and none of those is left out
 
 
 @dataclass(frozen=True)
