@@ -56,7 +56,7 @@ def detect_all(most: int) -> list[BugDetection]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make sim-bugs")
-    parser.add_argument("--most", type=int, default=500, help="histories at most for each")
+    parser.add_argument("--most", type=int, default=3_000, help="histories at most for each")
     found = detect_all(parser.parse_args().most)
     for one in found:
         bug = BUGS[one.bug]

@@ -442,7 +442,7 @@ BUGS: Final = (
     PlantedBug(
         "copies of a home share their numbers",
         ((tests.fake_cloud.server, "_append_events", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
-        1,
+        42,
     ),
     PlantedBug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
     PlantedBug(
@@ -481,13 +481,13 @@ BUGS: Final = (
     PlantedBug(
         "an archive is written after the log let go",
         ((sync.retention.service, "write_archive", _filed_later),),
-        67,
+        2_904,
         extra_action_set=ASKING,
     ),
     PlantedBug(
         "an archive's place is not synced",
         ((sync.archive.archive_file, "sync_folder", _does_nothing),),
-        67,
+        2_904,
         extra_action_set=ASKING,
     ),
     PlantedBug(
