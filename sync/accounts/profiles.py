@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from filelock import FileLock
@@ -132,8 +132,7 @@ class Profile(msgspec.Struct, frozen=True):
             if not self.database.exists():
                 return None
         try:
-            with encryption.read_only_connection(self.database, OWNER_READ_TIMEOUT) as connection:
-                row = connection.execute(query).fetchone()
+            row = self._first_row(query, encryption)
         except (EmptiedDatabase, UnicodeDecodeError):  # the second comes from SQLite's message about a damaged schema
             return None
         except driver_errors("Error") as error:
@@ -144,6 +143,17 @@ class Profile(msgspec.Struct, frozen=True):
             name = getattr(error, "sqlite_errorname", code)
             raise kind(f"{self.database} cannot be read now: SQLite reported {name}") from error
         return None if row is None else str(row[0])
+
+    def _first_row(self, query: str, encryption: DatabaseEncryption) -> Any:
+        try:
+            with encryption.read_only_connection(self.database, OWNER_READ_TIMEOUT) as connection:
+                return connection.execute(query).fetchone()
+        except driver_errors("Error") as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+        access = encryption.access_for(self.database)  # a killed first start left a journal: who may write rolls back
+        with contextlib.closing(access.connect(self.database, timeout=OWNER_READ_TIMEOUT)) as connection:
+            return connection.execute(query).fetchone()
 
 
 def open_installation(data_dir: Path, read_hardware_id: Callable[[], str | None]) -> Installation:

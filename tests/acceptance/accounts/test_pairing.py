@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -170,7 +169,7 @@ def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
             drawn += os.read(terminal, 4096)
         assert drawn.decode().count("█") > 100
         a.call("lan/pair")  # a new code; the command goes on waiting for it
-        showing.send_signal(signal.SIGINT)
+        showing.terminate()
         showing.wait()
         os.close(terminal)
 

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -51,6 +52,20 @@ def test_the_first_start_decides_once_and_every_later_one_reads_it(tmp_path: Pat
     second = open_installation(tmp_path / "data", lambda: "another machine")
     assert first == second
     assert first.device_id == derive_device_id("4C4C4544-0042")
+
+
+def test_a_profile_whose_first_start_was_killed_in_a_transaction_is_read(tmp_path: Path) -> None:
+    profile = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
+    killed = tmp_path / "killed.db"
+    with closing(sqlite3.connect(killed, isolation_level=None)) as writer:
+        writer.execute("create table accounts (user_id text, filler blob)")
+        writer.execute("insert into accounts values ('ann', zeroblob(100000))")
+        writer.execute("pragma cache_size = 1")  # pages of the open transaction reach the file
+        writer.execute("begin immediate")
+        writer.execute("update accounts set user_id = 'ben', filler = randomblob(200000)")
+        shutil.copy(killed, profile.database)
+        shutil.copy(f"{killed}-journal", f"{profile.database}-journal")
+    assert profile.read_owner(DatabaseEncryption()) == "ann"
 
 
 def test_a_machine_without_an_id_gets_one_that_stays(tmp_path: Path) -> None:
