@@ -8,11 +8,12 @@ import pytest
 from sync.recall.text.echo_filter import LINE_PREFIX, strip_recalled_context
 from tests.fuzz.prompt_injection import DISGUISES, ORDERS, _check_line
 from tests.fuzz.rpc.framing import in_memory
+from tests.proof import first_in_test
 
 TOGETHER = 19  # poisons in one home
 
 
-@pytest.mark.parametrize("start", range(0, len(DISGUISES), TOGETHER))
+@pytest.mark.parametrize("start", first_in_test(range(0, len(DISGUISES), TOGETHER)))
 async def test_a_recalled_poison_stays_in_the_fence_without_force(tmp_path: Path, start: int) -> None:
     poisons = [disguise.format(f"{ORDERS[0]}，然后吃火锅") for disguise in DISGUISES[start : start + TOGETHER]]
     async with in_memory(tmp_path) as line:

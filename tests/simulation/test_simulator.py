@@ -186,7 +186,7 @@ def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
 
 
-@pytest.mark.parametrize("number", first_in_test(range(SHARES), 5))
+@pytest.mark.parametrize("number", first_in_test(range(SHARES), 3))
 def test_nothing_is_lost_duplicated_or_leaked_and_devices_agree(number: int) -> None:
     broken = {seed: outcome.defects for seed in share(number) if (outcome := simulate_seed(seed)).defects}
     assert broken == {}, f"make sim SEED={min(broken)} SHRINK=1"

@@ -23,6 +23,7 @@ from tests.acceptance.environment import (
 )
 from tests.cloud.fixtures import Cloud, User
 from tests.integration.document.harness import FakeAppCache
+from tests.proof import first_in_test
 from tests.sidecar import CallFailed, Home, Sidecar
 
 RAW: Final = frozenset({"written", "local_text"})  # tables that may hold what a person typed; they never replicate
@@ -116,7 +117,7 @@ def test_what_goes_through_update_is_nowhere(
         assert secret not in server, kind
 
 
-@pytest.mark.parametrize("kind", ["phone", "id card", "e-mail", "github", "openai", "aws"])
+@pytest.mark.parametrize("kind", first_in_test(["phone", "id card", "e-mail", "github", "openai", "aws"], 2))
 def test_the_name_that_an_app_gives_a_conversation_is_nowhere_and_still_names_it(
     home: Home, sidecar: Sidecar, user: User, local_cloud: Cloud, planted: dict[str, tuple[str, str]], kind: str
 ) -> None:

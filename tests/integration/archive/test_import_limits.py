@@ -24,6 +24,7 @@ from sync.errors import InvalidInput, StorageBusy
 from sync.jsonl.importer import MAX_BATCH_BYTES, MAX_LINE_BYTES, _next_lines
 from sync.runtime.supervision import run_cancellable
 from tests.chat_export_samples import CLAUDE
+from tests.proof import first_in_test
 
 MEGABYTE = 1024 * 1024
 PIECE = bytes(MEGABYTE)
@@ -108,19 +109,22 @@ def a_file_of_blanks(path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 @pytest.mark.parametrize(
     "make",
-    [
-        a_pax_header_of_two_gigabytes,
-        a_long_name_of_two_gigabytes,
-        a_part_of_blank_lines,
-        a_payload_of_lists,
-        blanks_behind_the_end,
-        parts_without_end,
-        a_zip_of_lists,
-        a_zip_of_a_conversation_of_lists,
-        a_zip_of_empty_objects,
-        a_zip_of_one_word,
-        a_file_of_blanks,
-    ],
+    first_in_test(
+        [
+            a_pax_header_of_two_gigabytes,
+            a_long_name_of_two_gigabytes,
+            a_part_of_blank_lines,
+            a_payload_of_lists,
+            blanks_behind_the_end,
+            parts_without_end,
+            a_zip_of_lists,
+            a_zip_of_a_conversation_of_lists,
+            a_zip_of_empty_objects,
+            a_zip_of_one_word,
+            a_file_of_blanks,
+        ],
+        4,
+    ),
 )
 def test_a_file_that_unpacks_to_gigabytes_is_refused_in_half_a_gigabyte(tmp_path: Path, make: Make) -> None:
     path = tmp_path / "file"

@@ -17,6 +17,7 @@ from sync.open_app import AppMode
 from sync.recall.model import SearchRequest
 from sync.settings.sections import RecallSettings, RedactionSettings
 from tests.integration.db.rebuild.test_salvage import Home, events_of
+from tests.proof import first_in_test
 from tests.support import EMAIL, PASSWORD, draft
 
 GARBAGE: Final = ("'x'", "''", "x'00ff'", "-1", "1.5", "9223372036854775807", "cast(x'ff' as text)", "null")
@@ -120,7 +121,7 @@ async def check_complete(app: App, count: int) -> None:
     assert {event.type for event in events} == {"exchange_recorded", "device_registered", "note_taken"}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", first_in_test(TABLES, 8))
 async def test_a_bad_row_stops_nothing_whatever_it_says(home: Home, table: str) -> None:
     """While the memory is running; then the same row is bad at the next start."""
     count = 0

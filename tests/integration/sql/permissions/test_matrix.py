@@ -12,6 +12,7 @@ from tests.integration.sql.permissions import matrix
 from tests.integration.sql.permissions.fixture_rows import FixtureRows, actors, insert_fixture_rows, rolled_back
 from tests.integration.sql.permissions.matrix import Catalogue, Check, DirectAccess
 from tests.integration.sql.permissions.postgrest_access import UNAUTHORIZED, PostgrestAccess
+from tests.proof import first_in_test
 
 LEAST = 120
 ACTORS = (
@@ -87,7 +88,7 @@ def test_the_grants_alone(project: Cloud, catalogue: Catalogue) -> None:
         assert list(matrix.wrong_grants(cursor, catalogue)) == []
 
 
-@pytest.mark.parametrize("name", ACTORS)
+@pytest.mark.parametrize("name", first_in_test(ACTORS, 4))
 def test_through_postgrest(running: RunningCloud, project: Cloud, catalogue: Catalogue, name: str) -> None:
     scene = insert_fixture_rows(project.admin)  # writes here are committed, so each actor has separate people
     (actor,) = [actor for actor in actors(scene) if actor.name == name]
