@@ -14,16 +14,16 @@ from typing import Any, Final
 from bridge.hooks import hook_files
 
 TIMEOUT: Final = 30.0  # seconds, also of waiting for a busy database
-KEPT: Final = frozenset({"tool", "output", "error", "exitCode", "project", "sessionId"})
-KEPT_INPUT: Final = frozenset(
+KEPT_FIELDS: Final = frozenset({"tool", "output", "error", "exitCode", "project", "sessionId"})
+KEPT_INPUT_FIELDS: Final = frozenset(  # what `sync.lessons.commands` reads of the input
     {"command", "cmd", "command_line", "file_path", "path", "filePath", "target_file", "notebook_path"}
 )
 
 
 def start(data_dir: Path, params: Mapping[str, Any]) -> None:
     """Start the process and give it the parameters of `lessons/capture`. Raises OSError."""
-    call = {name: value for name, value in params.items() if name in KEPT}
-    call["input"] = {name: value for name, value in (params.get("input") or {}).items() if name in KEPT_INPUT}
+    call = {name: value for name, value in params.items() if name in KEPT_FIELDS}
+    call["input"] = {name: value for name, value in (params.get("input") or {}).items() if name in KEPT_INPUT_FIELDS}
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", __spec__.name, str(data_dir)],  # -P: nothing from the project's folder
         stdin=subprocess.PIPE,
@@ -35,7 +35,7 @@ def start(data_dir: Path, params: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin:
         process.stdin.write(json.dumps(call, ensure_ascii=False).encode("utf-8", "replace"))
-    process.returncode = 0  # nobody waits for it, and Python need not warn of that
+    process.returncode = 0  # it is not waited for, and Python need not warn of that
 
 
 def main(data_dir: str) -> None:
@@ -45,7 +45,7 @@ def main(data_dir: str) -> None:
     try:
         params = json.loads(sys.stdin.buffer.read())
         asyncio.run(asyncio.wait_for(_capture(data_dir, params), TIMEOUT))
-    except Exception as error:  # noqa: BLE001 - there is nobody to tell
+    except Exception as error:  # noqa: BLE001 - the process has no caller
         with suppress(Exception):
             hook_files.log_line(hook_files.hooks_folder(Path(data_dir)), f"capture dropped: {type(error).__name__}")
 

@@ -116,13 +116,13 @@ class AnnouncedDevices:
 
     def take_due(self, now: float) -> list[AnnouncedDevice]:
         """Those to try now, which `note_result` gives back."""
-        due = [candidate for candidate in self._waiting() if candidate.next_try <= now]
+        due = [candidate for candidate in self._candidates_to_dial() if candidate.next_try <= now]
         self._dialing.update(candidate.name for candidate in due)
         return due
 
     def seconds_to_next(self, now: float) -> float | None:
         """How long until the next try; None without a candidate that waits."""
-        return min((max(0.0, candidate.next_try - now) for candidate in self._waiting()), default=None)
+        return min((max(0.0, candidate.next_try - now) for candidate in self._candidates_to_dial()), default=None)
 
     def note_result(self, name: str, now: float, *, connected: bool) -> None:
         """Note how a try ended; one that is connected is looked at again after the longest wait."""
@@ -138,5 +138,5 @@ class AnnouncedDevices:
         for name, candidate in self._candidates.items():
             self._candidates[name] = replace(candidate, next_try=min(candidate.next_try, now + POLITE_SECONDS))
 
-    def _waiting(self) -> list[AnnouncedDevice]:
+    def _candidates_to_dial(self) -> list[AnnouncedDevice]:
         return [candidate for candidate in self._candidates.values() if candidate.name not in self._dialing]

@@ -37,7 +37,7 @@ PAIRING_TIMEOUT: Final = 20.0  # seconds of one connection
 SEARCH_SECONDS: Final = 30.0  # to find a device that shows a code; a busy wireless network drops multicast
 FURTHER_SECONDS: Final = 2.0  # to find another one, after one that has refused the code
 
-NOTED: Final = {  # as refusals; a code that is no longer good is told to the other device only
+RECORDED_CAUSES: Final = {  # as refusals in `lan status`; an expired code is reported to the other device only
     PairingCause.WRONG_CODE: RefusalCause.WRONG_CODE,
     PairingCause.OTHER_ACCOUNT: RefusalCause.OTHER_ACCOUNT,
     PairingCause.SAME_DEVICE: RefusalCause.COPY,
@@ -110,7 +110,7 @@ class PairingService:
                 paired = await self._serve(channel, side)
             self._note_outcome(shown, _paired_json(paired))
         except PairingRefused as error:
-            if (cause := NOTED.get(error.cause)) is not None:
+            if (cause := RECORDED_CAUSES.get(error.cause)) is not None:
                 self._refusals.add(cause, channel.address[0])
             if side.has_used_code:
                 self._note_outcome(shown, LanPairingJson("failed", cause=error.cause))

@@ -1,4 +1,4 @@
-"""The files of the lessons as a projection of the log: written after a change, whoever recorded it.
+"""The files of the lessons as a projection of the log: written after a change by any process.
 
 Without lessons and without files nothing is loaded.
 """
