@@ -119,6 +119,8 @@ class ExternalProjectionRunner(Generic[R]):
         return len(page.events)
 
     async def _rebuild(self, head: int, on_progress: OnProgress | None) -> R:
+        if await self._projection.is_missing():  # the offset promises nothing while the data is built
+            await self._log.database.write(self._set_offset, 0)
         result = await self._projection.rebuild(head, on_progress)
 
         def store_offset(connection: Transaction) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl import event_file
 from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, encode_line, file_key_of, safe_file_name
-from sync.jsonl.projection import JsonlProjection, RebuiltJson
+from sync.jsonl.projection import JsonlProjection, RebuiltJson, read_exported_position
 from sync.log import store as log_store
 from sync.log.model import Query
 from sync.log.projections.external import ExternalProjectionRunner
@@ -161,6 +161,22 @@ class TestFollowing:
         assert await elsewhere.catch_up(batches=1) == 13
         assert lines_of(tmp_path / "other") == await from_the_log(device)
         assert await elsewhere.catch_up(batches=1) == 0
+
+    async def test_files_that_are_not_all_written_report_no_position(
+        self, device: Device, root: Path, tmp_path: Path
+    ) -> None:
+        await record(device, *sample_events(12))
+        await runner_of(device, root).catch_up()
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "sessions").write_text("in the way")
+        with pytest.raises(StorageError):
+            await runner_of(device, other).catch_up()
+        assert await read_exported_position(other, device.log) == 0
+        (other / "sessions").unlink()
+        await runner_of(device, other).catch_up()
+        assert await read_exported_position(other, device.log) == await device.log.newest_position()
+        assert everything(other) == everything(root)
 
     async def test_another_program_can_continue_reading_the_same_file(self, device: Device, root: Path) -> None:
         runner = runner_of(device, root)
