@@ -1,7 +1,7 @@
 """What the facts about the user say about remembered texts. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -9,7 +9,6 @@ from sync.context.work_requests import is_about_work
 from sync.recall.model import StoredItem
 from sync.understanding.model import Fact, FactSection, FactStatus
 
-OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
 MAX_EXTRA_CHARS: Final = 20  # of a text that says little more than a fact
 WORK_SECTIONS: Final = frozenset({FactSection.TECHNICAL_PREFERENCES, FactSection.WORK_HABITS})
 
@@ -19,22 +18,14 @@ class KnownFacts:
     """The facts of a profile, whatever their status. Kept while they do not change: there may be many."""
 
     facts: Sequence[Fact] = ()
+    outdated_texts: Mapping[str, Collection[str]] = field(default_factory=dict)  # by event, as `Facts` has them
 
     def is_outdated(self, item: StoredItem) -> bool:
-        """Whether an item says what the user has replaced or taken back, and hardly anything else."""
+        """Whether an item says what the user has replaced, edited or taken back, and hardly anything else."""
         return any(
-            fact.statement in item.text and len(item.text) <= len(fact.statement) + MAX_EXTRA_CHARS
-            for fact in self._outdated_by_event.get(item.event_id, ())
+            text in item.text and len(item.text) <= len(text) + MAX_EXTRA_CHARS
+            for text in self.outdated_texts.get(item.event_id, ())
         )
-
-    @cached_property
-    def _outdated_by_event(self) -> dict[str, list[Fact]]:
-        found: dict[str, list[Fact]] = {}
-        for fact in self.facts:
-            if fact.status in OUTDATED:
-                for event_id in {fact.fact_id, *fact.evidence}:
-                    found.setdefault(event_id, []).append(fact)
-        return found
 
     @cached_property
     def active_ids(self) -> frozenset[str]:

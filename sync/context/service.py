@@ -192,9 +192,9 @@ class ContextService:
         """The facts. Without any, nothing is loaded."""
         if not await self._log.newest_position(FACT_TYPES):
             return KnownFacts()
-        facts = (await self._facts().current()).facts
-        if facts is not self._known.facts:
-            self._known = KnownFacts(facts)
+        current = await self._facts().current()
+        if current.facts is not self._known.facts:
+            self._known = KnownFacts(current.facts, current.outdated_texts)
         return self._known
 
     async def _given_ids(self, session_id: str | None) -> frozenset[str]:

@@ -31,6 +31,7 @@ from sync.understanding.likeness import statement_key
 from sync.understanding.model import Fact, FactOrigin, FactStatus
 from sync.understanding.reconcile import FactAnswer, RecordedStatement, reconcile
 
+OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
 READ_TYPES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
 
 
@@ -61,6 +62,27 @@ class Facts:
     def id_of_statement(self) -> Mapping[str, str]:
         """The id of the fact that a statement belongs to, by the id of the statement."""
         return {one.fact_id: fact.fact_id for fact in self.facts for one in self.statements_of(fact)}
+
+    @cached_property
+    def outdated_texts(self) -> Mapping[str, frozenset[str]]:
+        """By event, the texts in it that no longer hold: all of an outdated fact, the former ones of an edited one."""
+        edits: dict[str, list[tuple[str, str]]] = {}
+        for answer in self.answers:
+            fact_id = self.id_of_statement.get(answer.fact_id)
+            if fact_id is not None and answer.statement is not None:
+                edits.setdefault(fact_id, []).append((answer.event_id, answer.statement.text))
+        found: dict[str, set[str]] = {}
+        for fact in self.facts:
+            edited, is_outdated = edits.get(fact.fact_id, []), fact.status in OUTDATED
+            if not is_outdated and all(text != fact.statement for _, text in edited):
+                continue
+            events = [(name, fact.statement) for name in (fact.fact_id, *fact.evidence)]
+            for one in self.statements_of(fact):
+                events += [(name, one.statement.text) for name in (one.fact_id, one.event_id)]
+            for event_id, text in (*events, *edited):
+                if is_outdated or text != fact.statement:
+                    found.setdefault(event_id, set()).add(text)
+        return {event_id: frozenset(texts) for event_id, texts in found.items()}
 
     @property
     def kept_ids(self) -> frozenset[str]:

@@ -56,6 +56,21 @@ async def test_small_talk_searches_nothing(tmp_path: Path) -> None:
         assert (told.text, told.silence, told.candidates) == ("", "small_talk", ())
 
 
+async def test_no_former_text_of_a_fact_is_given(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (harness, context):
+        facts = FactService(harness.device.log, Redactor(), harness.device.clock)
+        (fact_id,) = await harness.record_texts("I live in Berlin")
+        await facts.confirm(fact_id)
+        asked = TurnRequest(SearchRequest("Where do I live?"))
+        assert "Berlin" in (await context.turn(asked)).text
+        await facts.edit(fact_id, "I live in Hamburg")
+        given = (await context.turn(asked)).text
+        assert "Hamburg" in given
+        assert "Berlin" not in given
+        await facts.retract(fact_id)
+        assert (await context.turn(asked)).text == "", "also the text of the edit"
+
+
 async def test_what_a_project_says_comes_before_what_holds_everywhere_and_nothing_of_another(tmp_path: Path) -> None:
     async with opened(tmp_path) as (harness, context):
         await harness.record_texts("用户偏好使用 TypeScript，喜欢函数式编程风格")
