@@ -25,7 +25,9 @@ _TOOLS: Final[tuple[tuple[str, str], ...]] = (
         r"windows\w*|win ?(?:7|8|10|11|xp)|mac ?os|mac|linux|ubuntu|fedora|arch|debian|nixos|mint|centos|manjaro"
         r"|麒麟|统信|操作系统|双系统",
     ),
-    _topic("package_manager", r"pnpm|npm|yarn|bun|pip|uv|poetry|conda|homebrew|包管理器"),
+    _topic("package_manager.javascript", r"pnpm|npm|yarn|bun"),
+    _topic("package_manager.python", r"pip|uv|poetry|conda"),
+    _topic("package_manager", r"homebrew|包管理器"),
     _topic("notes", r"notion|obsidian|logseq|evernote|印象笔记|备忘录|flomo|语雀|onenote|roam|joplin|bear|笔记软件"),
     _topic(
         "project.database",
@@ -53,9 +55,20 @@ _TOOLS: Final[tuple[tuple[str, str], ...]] = (
 )
 _ROLES: Final = tuple((role, re.compile(rf"(?i)(?<![a-z0-9])(?:{names})(?![a-z])")) for role, names in _TOOLS)
 
+# One of each is preferred. A package manager is one of its language.
 EXCLUSIVE_ROLES: Final = frozenset(
-    {"editor", "browser", "shell", "os", "package_manager", "theme", "notes"}
-)  # one is preferred
+    {
+        "editor",
+        "browser",
+        "shell",
+        "os",
+        "package_manager",
+        "package_manager.javascript",
+        "package_manager.python",
+        "theme",
+        "notes",
+    }
+)
 MAIN_LANGUAGE: Final = re.compile(
     r"(?i)主力|主要|首选|默认|\b(?:main|primary|first|default|favou?rite|preferred|only)\b"
 )

@@ -34,6 +34,12 @@ def test_most_changes_are_followed(language: str, right: float) -> None:
     assert tally.ratio("update") >= right, tally.failures
 
 
+def test_a_package_manager_replaces_one_of_its_own_language() -> None:
+    messages = "我喜欢用 uv 管理项目", "我现在改用 pnpm 了", "I prefer yarn"
+    slots = [extract_statements(message)[0].slot for message in messages]
+    assert slots == ["package_manager.python", "package_manager.javascript", "package_manager.javascript"]
+
+
 @pytest.mark.parametrize(
     "message",
     [
