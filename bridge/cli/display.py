@@ -94,6 +94,8 @@ def show_session(result: dict[str, Any]) -> None:
 
 
 def show_sessions(result: dict[str, Any]) -> None:
+    if not result["sessions"]:
+        echo("no sessions")
     for session in result["sessions"]:
         ended = session["ended_at"] or "open"
         title = session.get("title") or ""
@@ -147,10 +149,12 @@ def show_reply(text: str, result: dict[str, Any]) -> None:
         raise SystemExit(EXIT_USAGE)
 
 
-def show_records(records: list[dict[str, Any]]) -> None:
+def show_records(records: list[dict[str, Any]], *, nothing: str = "") -> None:
     for record in records:
         marks = f"  [{', '.join(record['marks'])}]" if record["marks"] else ""
         echo(f"{record['id']}  {record['date']} #{record['session']}  {record['topic']}{marks}")
+    if nothing and not records:
+        echo(nothing)
 
 
 def show_options(result: dict[str, Any], option: str | None) -> None:

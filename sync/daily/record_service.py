@@ -249,7 +249,8 @@ class RecordService:
         else:
             change = next((event for event in records.changes if event.event_id == event_id), None)
         if change is None:
-            raise InvalidInput("there is nothing to undo", field="eventId", hint="`events tail` shows the deeds.")
+            hint = "`xiaobai-memory daily list` shows the records; nothing was changed."
+            raise InvalidInput("there is nothing to undo", field="eventId", hint=hint)
         if change.type == SESSION_SKIPPED:
             hint = "To save this conversation again, say 记住这个 or `save this`."
             raise InvalidInput("what was not saved cannot come back", field="eventId", hint=hint)

@@ -175,7 +175,7 @@ def _check_known_position(connection: Transaction, position: int, field: str) ->
         raise InvalidInput(
             f"{position} is no position of this log, whose newest is {last}",
             field=field,
-            hint="Give a nextOffset of this log; where it was restored or made anew, begin at 0: ids stay.",
+            hint="Give a nextOffset of this log; if it was restored or created again, begin at 0: ids stay.",
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.environment import question_counts, unique_text, wait_for_lines
+from tests.proof import first_in_test
 from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar
 
 if sys.platform == "linux":
@@ -267,6 +268,18 @@ class TestForm:
         error = json.loads(failed.stderr)["error"]
         assert error["data"]["kind"] == "cloud_not_configured"
         assert error["data"]["hint"]
+
+    @pytest.mark.parametrize(
+        "command",
+        first_in_test(
+            (
+                *("daily list", "daily review", "daily merge", "daily clean", "history", "insights instincts"),
+                *("session-meta list", "notes questions --project .", "notes list --project .", "quarantine list"),
+            )
+        ),
+    )
+    def test_an_empty_list_is_said_to_be_empty(self, home: Home, command: str) -> None:
+        assert home.run(*command.split()).stdout.strip()
 
     @pytest.mark.parametrize("arguments", [["no-such-verb"], ["events"], ["events", "append"], ["load", "--nonsense"]])
     def test_wrong_usage_exits_2(self, home: Home, arguments: list[str]) -> None:

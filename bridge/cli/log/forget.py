@@ -48,9 +48,9 @@ def _show_forget_matching(result: dict[str, Any]) -> None:
     if result["found"] > len(result["events"]):
         typer.echo(f"… and {result['found'] - len(result['events'])} more")
     if result["dryRun"]:
-        typer.echo(f"{result['found']} events would be forgotten; --yes does it")
+        typer.echo(f"{result['found']} events would be forgotten, with what repeats or edits them; --yes does it")
     else:
-        typer.echo(f"{len(result['forgotten'])} events forgotten, with what says the same")
+        typer.echo(f"{len(result['forgotten'])} events forgotten, with what repeats or edits them")
     _show_kept_files(result)
 
 

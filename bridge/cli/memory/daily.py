@@ -39,7 +39,7 @@ def list_records(
 ) -> None:
     """Records, newest first."""
     asked = {"project": project, "since": since, "until": until, "mark": mark, "limit": limit}
-    _call_daily("daily/list", asked, lambda result: show_records(result["records"]))
+    _call_daily("daily/list", asked, lambda result: show_records(result["records"], nothing="no records"))
 
 
 @app.command("record")
@@ -128,6 +128,8 @@ def review(
     def show_result(result: dict[str, Any]) -> None:
         for question in result["questions"]:
             typer.echo(f"{question['record']['id']}  {question['text']}")
+        if not result["questions"]:
+            typer.echo("no record to review")
 
     _call_daily("daily/review", {"language": language}, show_result)
 
@@ -143,6 +145,8 @@ def merge(
     def show_result(result: dict[str, Any]) -> None:
         for fold in result["folds"]:
             typer.echo(f"{fold['topic']}  ({len(fold['folded']) + 1} → 1)")
+        if not result["folds"]:
+            typer.echo("no repeated records")
 
     _call_daily("daily/merge", {"date": day, "dryRun": dry_run}, show_result)
 
@@ -153,7 +157,11 @@ def clean(
     confirm: Annotated[bool, typer.Option("--confirm", help="Put them away.")] = False,
 ) -> None:
     """Records older than `storage.retention_days`; with --confirm they expire."""
-    _call_daily("daily/clean", {"confirm": confirm}, lambda result: show_records(result["records"]))
+
+    def show_result(result: dict[str, Any]) -> None:
+        show_records(result["records"], nothing="no record is old enough")
+
+    _call_daily("daily/clean", {"confirm": confirm}, show_result)
 
 
 @app.command("config")

@@ -35,6 +35,8 @@ def resolve(
 
 
 def _show_history(result: dict[str, Any]) -> None:
+    if not result["versions"]:
+        typer.echo("no versions yet")
     for version in result["versions"]:
         entries = f"{version['entries']:>5} entries"
         typer.echo(f"{version['createdAt']}  {version['cause']:<10} {entries}  {version['sha256']}")

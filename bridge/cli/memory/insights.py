@@ -72,6 +72,8 @@ def _show_profile(result: dict[str, Any]) -> None:
 
 
 def _show_instincts(result: dict[str, Any]) -> None:
+    if not result["instincts"]:
+        typer.echo("no learned patterns yet")
     for item in result["instincts"]:
         sign = {"correct": "!", "keep": "+", "fails": "x"}[item["kind"]]
         typer.echo(f"{item['confidence']:.2f} {item['status']:<9} {sign} {item['text']}  [{item['instinctId']}]")

@@ -110,7 +110,8 @@ def _not_saved_reply_en(
             f"{which}: {gone if erased.count else 'nothing of it was saved'}, and nothing more of it is saved; "
             'say "save this" to save it again.'
         )
-    before = f"The last conversation: {gone}" if erased.count else f"Nothing was saved in the last {minutes} minutes"
+    nothing = f"No conversation was saved in the last {minutes} minutes"
+    before = f"The last conversation: {gone}" if erased.count else nothing
     return (
         f"{before}; what comes without a session id is not saved until {minutes} minutes of silence, "
         'or until you say "save this".'

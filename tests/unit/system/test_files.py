@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from sync.errors import StorageError
-from sync.system.files import make_private_folder, read_once, remove_temporary_files, stat_stamp, write_private
+from sync.system.files import (
+    make_private_folder,
+    read_once,
+    remove_temporary_files,
+    stat_stamp,
+    translate_os_errors,
+    write_private,
+)
 from tests.unit.system.folder_state import leftovers, mode
 
 
@@ -49,6 +56,12 @@ def test_a_folder_in_the_place_of_a_file_is_an_error_of_ours(tmp_path: Path) -> 
     (tmp_path / "memory.md").mkdir()
     with pytest.raises(StorageError):
         read_once(tmp_path / "memory.md")
+
+
+def test_a_missing_folder_is_named_instead_of_a_code(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="does not exist") as failed, translate_os_errors(tmp_path / "none" / "file"):
+        (tmp_path / "none" / "file").touch()
+    assert "folder" in failed.value.hint
 
 
 def test_where_there_is_no_file_there_is_nothing_to_see(tmp_path: Path) -> None:
