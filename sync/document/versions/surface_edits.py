@@ -64,8 +64,8 @@ class SurfaceEdit(msgspec.Struct, frozen=True):
         return False
 
     def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:
-        """Whether the document looks lost or cut off rather than edited."""
-        if self.confirmed or current is None or base.version is None:
+        """Whether the document looks lost or cut off rather than edited. A blank one does, whatever its base."""
+        if self.confirmed or current is None or (base.version is None and not self.document.is_blank):
             return False
         return looks_like_data_loss(current, self.document, base.version)
 

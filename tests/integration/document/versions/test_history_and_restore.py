@@ -246,6 +246,13 @@ class TestSave:
         assert (await kinds(harness)).count(ENTRY_REMOVED) >= 11
         assert view.sha256 in await hashes(harness)
 
+    async def test_a_blank_save_is_refused_also_if_it_names_no_version(self, harness: DocumentHarness) -> None:
+        before = await many(harness)
+        for text in ("", " \n"):
+            with pytest.raises(InvalidInput):
+                await harness.memory.save(text, None, confirmed=False)
+        assert harness.text == before
+
     @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
     async def test_a_save_that_is_no_text_is_refused(self, harness: DocumentHarness, text: str) -> None:
         await harness.record_and_reconcile("一")
