@@ -1,12 +1,15 @@
 """What every test may ask for. Fixtures of the local cloud come from tests.cloud.fixtures."""
 
 import os
+import sys
 
 from hypothesis import HealthCheck, settings
 
 # No test measures wall-clock time: a busy machine makes a correct example slow.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
+sys.dont_write_bytecode = False  # each worker and each process of the program would compile all modules again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("XIAOBAI_RECALL__EMBEDDINGS", "off")  # the models are for the tests that ask for them
 
 pytest_plugins = ["tests.cloud.fixtures"]
