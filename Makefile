@@ -28,8 +28,8 @@ proof: setup  ## all that is exhaustive, for hours: proof-tests, sim SEEDS=1000,
 	done; \
 	printf '\nproof\n%s' "$$summary"; exit $$failed
 
-proof-tests: setup  ## the tests that `make test` leaves out: SQL mutants, planted bugs, tests of the proving tools
-	@$(PY) -m pytest -n 3 --dist worksteal -m proof
+proof-tests: setup  ## the tests that `make test` leaves out: SQL mutants, planted bugs; all examples of Hypothesis
+	@$(PY) -m pytest -n 3 --dist worksteal --hypothesis-profile=proof -m "proof or hypothesis"
 
 fuzz: setup  ## hostile input, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.fuzz $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))

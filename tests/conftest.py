@@ -6,7 +6,8 @@ import sys
 from hypothesis import HealthCheck, settings
 
 # No test measures wall-clock time: a busy machine makes a correct example slow.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
+settings.register_profile("tests", settings.get_profile("proof"), max_examples=25)
 settings.load_profile("tests")
 sys.dont_write_bytecode = False  # each worker and each process of the program would compile all modules again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -19,7 +19,7 @@ from bridge.rpc.process_guard import WatchedProcess
 from tests.fuzz.rpc.calls import METHODS, VALID, random_frame
 from tests.fuzz.rpc.expected_response import INVALID_REQUEST, PARSE_ERROR, expected_response
 from tests.fuzz.rpc.framing import FRAMES, PROCESS, in_memory
-from tests.proof import first_in_test
+from tests.proof import examples, first_in_test
 
 
 async def test_every_hostile_frame_gets_the_right_answer_and_the_next_call_is_answered(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_every_method_is_attacked_and_with_examples_that_pass_its_types() -> Non
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_what_is_refused_as_a_frame_is_what_another_parser_refuses(chance: random.Random) -> None:
     attacking = random_frame(chance)
     refusals = [item for item in messages.decode_frame(attacking).items if isinstance(item, RejectedMessage)]

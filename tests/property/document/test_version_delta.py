@@ -9,6 +9,7 @@ from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.merge.text_equality import line_letters
 from sync.document.version_delta import VersionDelta, decode_whole, encode_whole, same_encoding
+from tests.proof import examples
 from tests.property.document.markdown.test_any_document import change, documents, named, snapshots
 
 
@@ -25,7 +26,7 @@ def histories(draw: st.DrawFn) -> list[Snapshot]:
 
 
 @given(histories())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_is_stored_as_a_difference_is_read_as_it_was(history: list[Snapshot]) -> None:
     base = before = history[0]
     data, ids = encode_whole(base)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import EventDraft, named_event_ids
 from tests.integration.lan.harness import Link, devices, meet
+from tests.proof import examples
 from tests.support import REDACTOR, Device, new_server
 
 device = st.integers(0, 2)
@@ -75,7 +76,7 @@ async def contents(one: Device) -> list[tuple[str, str, int]]:
     return sorted((item.event_id, item.replica_id, item.replica_seq) for item in events if item.event_id not in erased)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(step, max_size=14))
 def test_every_event_is_once_everywhere_whoever_met_whom(steps: list[tuple[object, ...]]) -> None:
     asyncio.run(follow(steps))

@@ -18,6 +18,7 @@ from sync.log.ingest import DraftBuilder, parse_event_query
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
 from sync.redaction import Redactor
+from tests.proof import examples
 from tests.support import FixedClock
 
 UNTOUCHED = Redactor(enabled=False)
@@ -54,7 +55,7 @@ def recorded(drafts: list[Any]) -> list[Event]:
     return asyncio.run(run())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(payload=OBJECTS, extra=OBJECTS, name=NAMES)
 def test_json_comes_back_value_for_value(payload: dict[str, Any], extra: dict[str, Any], name: str) -> None:
     unknown = {f"x_{key}": value for key, value in extra.items()}
@@ -72,14 +73,14 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True, ensure_ascii=False) == json.dumps(other, sort_keys=True, ensure_ascii=False)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(value=st.dictionaries(st.sampled_from(FIELDS) | TEXTS, ANYTHING, max_size=6) | ANYTHING)
 def test_ingest_raises_only_its_own_errors(value: Any) -> None:
     with suppress(InvalidInput):
         assert DraftBuilder(UNTOUCHED).build(value).type
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(value=st.dictionaries(st.sampled_from(["after", "limit", "types", "since_ts", "project_id"]), ANYTHING))
 def test_a_filter_raises_only_its_own_errors(value: Any) -> None:
     try:

@@ -11,6 +11,7 @@ from sync.db.engine import Transaction
 from sync.recall.index import store, vector_store
 from sync.recall.text.tokenizer import content_terms, index_terms, tokenize
 from tests.integration.recall.harness import LetterCountEmbedder, open_recall_harness
+from tests.proof import examples
 
 HAN = st.text("的了我你天地火锅重试爬山海边记忆日出部署项目", min_size=1, max_size=6)
 LATIN = st.text("abcdeXYZ012_-./", min_size=1, max_size=10).filter(lambda word: any(map(str.isalnum, word)))
@@ -26,7 +27,7 @@ def test_a_text_is_found_by_itself(text: str) -> None:
     assert bool(asked) == bool(kept)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(WORDS, min_size=1, max_size=5), st.data())
 def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[str]], data: st.DataObject) -> None:
     async def living(folder: Path) -> None:
@@ -49,7 +50,7 @@ def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[
         asyncio.run(living(Path(folder)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=4), st.data())
 def test_vectors_that_grew_equal_rebuilt_ones_and_erased_items_have_none(
     notes: list[list[str]], later: list[list[str]], data: st.DataObject

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sync.errors import CloudError
 from sync.log.envelope import to_wire
 from tests.fake_cloud.server import FakeServer
+from tests.proof import examples
 from tests.support import Device, FakeSessionStorage, FixedClock, new_server, open_device, run_in_virtual_time
 
 USER: Final = "user-1"
@@ -130,7 +131,7 @@ async def run_history(history: list[tuple[str, str, int]], folder: Path) -> None
         await world.close_all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(history=HISTORIES)
 def test_when_the_faults_stop_everybody_holds_everything_once(history: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

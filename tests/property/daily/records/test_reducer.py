@@ -21,6 +21,7 @@ from sync.log.event_types import (
     SESSION_SKIPPED,
 )
 from sync.log.model import Event, EventScope
+from tests.proof import examples
 
 MOST = 14
 NAMES = st.sampled_from(["rec_1", "rec_2", "rec_3"])
@@ -102,7 +103,7 @@ def log_content(records: DailyRecords) -> dict[str, Any]:
     return {**content, "changes": changes, "orders": orders(records)}
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(changes=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
 def test_any_order_of_arrival_gives_the_same_records_even_if_ids_sort_against_the_clocks(
     changes: list[tuple[str, dict[str, Any]]], data: st.DataObject
@@ -132,7 +133,7 @@ def test_any_order_of_arrival_gives_the_same_records_even_if_ids_sort_against_th
     assert records == expected
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(changes=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
 def test_incremental_reduction_equals_reduction_from_the_beginning(
     changes: list[tuple[str, dict[str, Any]]], data: st.DataObject

@@ -22,6 +22,7 @@ from sync.document.merge.three_way import choose_base, plan_merge
 from sync.document.merge.word_merge import merge_words
 from sync.document.read.prompt import compose
 from sync.redaction.prompt_fence import neutralise
+from tests.proof import examples
 from tests.unit.document.examples import numbered, with_exchange
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -109,7 +110,7 @@ def test_a_footer_is_set_once(snapshot: Snapshot) -> None:
 
 
 @given(snapshots(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_parsing_the_changed_part_equals_parsing_the_whole_document(snapshot: Snapshot, data: st.DataObject) -> None:
     for step in range(3):
         draft = BlockEditor(snapshot)
@@ -156,7 +157,7 @@ def test_with_the_current_version_as_base_the_file_is_unchanged(snapshot: Snapsh
 
 
 @given(snapshots(), documents(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_both_sides_merge_without_loss_and_a_second_merge_changes_nothing(
     snapshot: Snapshot, data: bytes, draw: st.DataObject
 ) -> None:

@@ -25,6 +25,7 @@ from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import render_shared
 from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.model import Event, EventDraft, Origin
+from tests.proof import examples
 from tests.support import REDACTOR, event
 
 NAMES = ("a", "b", "c")
@@ -214,7 +215,7 @@ def all_events(peers: list[DeviceModel]) -> list[Event]:
     return list({event.event_id: event for peer in peers for event in peer.known}.values())
 
 
-@settings(max_examples=150, phases=UNSHRUNK)
+@settings(max_examples=examples(150), phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_devices_with_the_same_events_show_the_same_bytes_and_every_word(chance: random.Random) -> None:
     world, peers = history(chance)
@@ -237,7 +238,7 @@ def test_devices_with_the_same_events_show_the_same_bytes_and_every_word(chance:
         assert line not in shown or all(edits - {name} for name in by), "taken away and edited by nobody else"
 
 
-@settings(max_examples=100, phases=UNSHRUNK)
+@settings(max_examples=examples(100), phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_any_order_of_delivery_ends_in_the_same_bytes(chance: random.Random) -> None:
     _, peers = history(chance)
@@ -283,7 +284,7 @@ def concurrent_edits(chance: random.Random) -> list[Event]:
     return events
 
 
-@settings(max_examples=400, phases=UNSHRUNK)
+@settings(max_examples=examples(400), phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_many_conflicts_give_one_result_in_any_order_with_or_without_rendering_in_between(
     chance: random.Random,

@@ -26,6 +26,7 @@ from sync.lan.pairing.protocol import (
     ShownCode,
 )
 from sync.lan.protocol.frames import ProtocolError
+from tests.proof import examples
 
 code = st.from_regex(r"[0-9]{8}", fullmatch=True)
 seed = st.integers(0, 2**32)
@@ -81,7 +82,7 @@ class Pairing:
 
 
 @given(code, seed)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_the_code_pairs_and_both_see_the_same_words(digits: str, seed: int) -> None:
     pairing = Pairing(ShownCode(digits, 0.0), digits, seed)
     pairing.run()
@@ -93,7 +94,7 @@ def test_the_code_pairs_and_both_see_the_same_words(digits: str, seed: int) -> N
 
 
 @given(code, code, seed)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_a_wrong_code_reveals_nothing_and_costs_one_try(digits: str, wrong: str, seed: int) -> None:
     if digits == wrong:
         return
@@ -109,7 +110,7 @@ def test_a_wrong_code_reveals_nothing_and_costs_one_try(digits: str, wrong: str,
 
 
 @given(code, seed)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 def test_a_man_in_the_middle_without_the_code_fails_on_both_sides(digits: str, seed: int) -> None:
     """He presents his own certificate to the device that enters, and carries all messages."""
     shown = ShownCode(digits, 0.0)
@@ -120,7 +121,7 @@ def test_a_man_in_the_middle_without_the_code_fails_on_both_sides(digits: str, s
 
 
 @given(code, code, seed)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 def test_a_man_in_the_middle_who_guesses_has_one_guess_on_each_side(digits: str, guess: str, seed: int) -> None:
     if digits == guess:
         return
@@ -134,7 +135,7 @@ def test_a_man_in_the_middle_who_guesses_has_one_guess_on_each_side(digits: str,
 
 
 @given(code, seed, st.integers(0, 3), st.integers(0, 10_000), st.integers(1, 255))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_a_changed_message_never_pairs_with_another_device(
     digits: str, seed: int, step: int, place: int, change: int
 ) -> None:
@@ -152,7 +153,7 @@ def test_a_changed_message_never_pairs_with_another_device(
 
 
 @given(code, seed)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 def test_recorded_messages_of_a_pairing_are_worth_nothing_later(digits: str, seed: int) -> None:
     before = Pairing(ShownCode(digits, 0.0), digits, seed)
     before.run()
@@ -298,7 +299,7 @@ def test_a_card_with_another_key_than_the_certificate_is_refused() -> None:
 
 
 @given(st.binary(max_size=40), seed)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_a_share_that_is_none_is_a_protocol_error(share: bytes, seed: int) -> None:
     server = ShowingSide(ShownCode("12345678", 0.0), SHOWING, random_bytes(seed))
     with pytest.raises(ProtocolError):
