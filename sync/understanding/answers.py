@@ -79,8 +79,7 @@ def _draft(
     fact = find_fact(facts, fact_id)
     if fact.status not in _ALLOWED[kind]:
         raise InvalidInput(f"the fact is {fact.status}", field="factId", hint=_HINTS[kind])
-    names = [one.fact_id for one in facts.statements_of(fact)]
-    return answer_draft(kind, names, redactor, statement=statement, reason=reason)
+    return answer_draft(kind, fact.statement_ids, redactor, statement=statement, reason=reason)
 
 
 def _edited_statement(fact: Fact, text: str) -> Statement:

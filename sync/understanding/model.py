@@ -86,3 +86,4 @@ class Fact:
     confidence: float
     status: FactStatus
     superseded_by: str | None = None  # the fact_id that replaced it
+    statement_ids: tuple[str, ...] = ()  # of its statements, its own id first

@@ -137,9 +137,8 @@ def accept_operations(
             stated = _statement_draft(operation, exchange, redactor)
             drafts[str(stated.event_id)] = stated
         if older is not None and operation.op != "add":
-            names = [one.fact_id for one in facts.statements_of(older)]
             by = None if stated is None else stated.event_id
-            answers.append(answer_draft(AnswerKind.SUPERSEDED, names, redactor, superseded_by=by))
+            answers.append(answer_draft(AnswerKind.SUPERSEDED, older.statement_ids, redactor, superseded_by=by))
     return AcceptedOperations([*drafts.values(), *answers], refused)
 
 

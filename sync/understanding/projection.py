@@ -27,7 +27,6 @@ from sync.understanding.fact_events import (
     recorded_answer,
     recorded_statement,
 )
-from sync.understanding.likeness import statement_key
 from sync.understanding.model import Fact, FactOrigin, FactStatus
 from sync.understanding.reconcile import FactAnswer, RecordedStatement, reconcile
 
@@ -61,7 +60,7 @@ class Facts:
     @cached_property
     def id_of_statement(self) -> Mapping[str, str]:
         """The id of the fact that a statement belongs to, by the id of the statement."""
-        return {one.fact_id: fact.fact_id for fact in self.facts for one in self.statements_of(fact)}
+        return {name: fact.fact_id for fact in self.facts for name in fact.statement_ids}
 
     @cached_property
     def outdated_texts(self) -> Mapping[str, frozenset[str]]:
@@ -114,20 +113,11 @@ class Facts:
 
     def statements_of(self, fact: Fact) -> list[RecordedStatement]:
         """The statements that a fact is made of, the first one first."""
-        first = self.statements[fact.fact_id]
-        keys = {statement_key(first.statement.text), statement_key(fact.statement)}
-        others = [
-            one
-            for event_id in fact.evidence
-            for one in self._by_evidence.get(event_id, ())
-            if one is not first and one.subject == fact.subject and statement_key(one.statement.text) in keys
-        ]
-        return [first, *(one for one in others if one.fact_id not in self.by_id)]
+        return [self.statements[name] for name in fact.statement_ids]
 
     def answers_of(self, fact: Fact) -> list[FactAnswer]:
         """The answers about a fact, oldest first."""
-        names = {one.fact_id for one in self.statements_of(fact)}
-        return sorted((one for one in self.answers if one.fact_id in names), key=lambda one: (one.hlc, one.event_id))
+        return sorted((one for one in self.answers if one.fact_id in fact.statement_ids), key=lambda one: (one.hlc, one.event_id))
 
     @cached_property
     def _editors(self) -> Mapping[str, str]:
@@ -137,13 +127,6 @@ class Facts:
             if fact_id is not None and one.statement is not None:
                 newest[fact_id] = max(newest.get(fact_id, ("", "", "")), (one.hlc, one.event_id, one.device_id))
         return {fact_id: device_id for fact_id, (_, _, device_id) in newest.items()}
-
-    @cached_property
-    def _by_evidence(self) -> Mapping[str, list[RecordedStatement]]:
-        found: dict[str, list[RecordedStatement]] = {}
-        for one in self.statements.values():
-            found.setdefault(one.event_id, []).append(one)
-        return found
 
 
 class _State(msgspec.Struct, frozen=True):

@@ -109,6 +109,7 @@ class _FactDraft:
     status: FactStatus
     valid_from: str
     evidence: list[str]
+    statement_ids: list[str]
     doubt: float  # the product of 1 - confidence of its statements
     valid_until: str | None = None
     superseded_by: str | None = None
@@ -207,6 +208,7 @@ class _FactBook:
             status=FactStatus.CANDIDATE if candidate else FactStatus.ACTIVE,
             valid_from=said.recorded_at,
             evidence=[said.event_id],
+            statement_ids=[said.fact_id],
             doubt=1.0 - said.statement.confidence,
             valid_until=said.statement.valid_until,
         )
@@ -252,6 +254,7 @@ class _FactBook:
         """Add a repeated statement. The user's own words make a candidate active; a retracted fact stays retracted."""
         draft = self._drafts[fact_id]
         self._names[said.fact_id] = fact_id
+        draft.statement_ids.append(said.fact_id)
         if said.event_id not in draft.evidence:
             draft.evidence.append(said.event_id)
             draft.doubt *= 1.0 - said.statement.confidence
@@ -350,4 +353,5 @@ def _fact(draft: _FactDraft) -> Fact:
         confidence=round(1.0 - draft.doubt, 3),
         status=draft.status,
         superseded_by=draft.superseded_by,
+        statement_ids=tuple(draft.statement_ids),
     )

@@ -155,6 +155,19 @@ async def test_an_answer_holds_when_the_first_of_two_equal_statements_is_erased(
     assert await texts(device, projection) == {"我用 Vim": "retracted"}
 
 
+async def test_an_answer_names_a_statement_whose_text_was_edited_since(device: Device) -> None:
+    _, first = await state(device, "我用 Vim")
+    await device.log.append([edit_draft(await facts_of(device), first, "我用 Emacs", REDACTOR)])
+    _, again = await state(device, "我用 Emacs", number=2)
+    await device.log.append([edit_draft(await facts_of(device), first, "我用 Helix", REDACTOR)])
+    facts = await facts_of(device)
+    assert find_fact(facts, again).fact_id == first
+    assert facts.kept_ids == {first, again}
+    await device.log.append([retraction_draft(facts, first, REDACTOR)])
+    await device.log.append([device.intake.build_erasure([first])])
+    assert set((await texts(device)).values()) == {"retracted"}
+
+
 async def test_the_id_of_any_statement_and_the_beginning_of_an_id_name_a_fact(device: Device) -> None:
     _, first = await state(device, "我用 Vim")
     _, again = await state(device, "我用 Vim", number=23)
