@@ -16,7 +16,7 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure.corrections import TextRewrite, apply_rewrites, rewrites_of
-from sync.document.erasure.related_events import MANUAL_TYPES, entry_ids_of, quoting_events, repeating_events
+from sync.document.erasure.related_events import MANUAL_TYPES, entry_ids_of, later_facts, quoting_events, repeating_events
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.markdown.edits import remove_entries
 from sync.document.markdown.entry_ids import fact_entry_id
@@ -51,7 +51,7 @@ class PendingErasure(msgspec.Struct, frozen=True):
     position: int
     corrected_payloads: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # replace payloads
     rewrites: tuple[TextRewrite, ...] = ()  # the lines that change with the corrected payloads
-    quoting_event_ids: tuple[str, ...] = ()  # this device's events that quote the lines, not named by the request
+    quoting_event_ids: tuple[str, ...] = ()  # this device's events that quote what is erased, not named by the request
     expired_event_ids: frozenset[str] = frozenset()  # archived by retention
 
     @property
@@ -168,6 +168,8 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     lines = frozenset(entry_id for event in erased if event.event_id not in expired for entry_id in entry_ids_of(event))
     lines |= frozenset(fact_entry_id(event.event_id) for event in erased if _is_fact_for_good(event, expired))
     quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
+    for_good = [event for event in erased if event.event_id not in expired]
+    quoting += later_facts(connection, device_id, for_good, except_ids=named.union(quoting))
     expired_lines = frozenset(
         entry_id for event in erased if event.event_id in expired for entry_id in entry_ids_of(event)
     )

@@ -67,6 +67,23 @@ def quoting_events(
     return tuple(sorted({*quoting, *repeating_events(connection, quoting)})) if quoting else ()
 
 
+def later_facts(
+    connection: Transaction, device_id: str, erased: Sequence[Event], *, except_ids: frozenset[str]
+) -> tuple[str, ...]:
+    """This device's facts stated in these events, its edits of the facts among them, and their corrections.
+
+    Without `except_ids`. A model or the user may have made them before this device knew of the request.
+    """
+    if not erased:
+        return ()
+    event_ids = frozenset(event.event_id for event in erased)
+    own = list(log_store.read_by_device(connection, device_id, after=0, types=FACT_TEXT_TYPES))
+    facts = event_ids | {event.event_id for event in own if _is_stated_in(event, event_ids)}
+    found = {event.event_id for event in own if event.event_id in facts or not _answered_facts(event).isdisjoint(facts)}
+    found -= except_ids
+    return tuple(sorted({*found, *_corrections_of(connection, frozenset(found))})) if found else ()
+
+
 def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list[str]:
     """The events that hold the text of these events a second time."""
     from sync.document.capture.frequent_use import uses_of  # noqa: PLC0415 - at an erasure

@@ -12,7 +12,7 @@ from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, Query
 from sync.retention.service import RetentionConfig, RetentionService
 from sync.understanding.answers import confirmation_draft, edit_draft
-from sync.understanding.fact_events import statement_drafts
+from sync.understanding.fact_events import statement_draft, statement_drafts
 from sync.understanding.model import FactKind, FactSection, Statement
 from sync.understanding.projection import FactProjection, Facts
 from tests.integration.document.harness import DocumentHarness, open_document_harness
@@ -79,6 +79,29 @@ async def test_an_erased_edit_takes_the_fact_along_and_no_other(harness: Documen
 
     assert await texts(harness) == {"我养猫": "active"}
     assert "我用 Vim" in (await words_left(harness)), f"the words of {exchange} itself are another event"
+
+
+async def test_what_was_said_of_an_exchange_before_its_erasure_arrived_is_erased_too(harness: DocumentHarness) -> None:
+    exchange, vim = await state(harness, "我用 Vim")
+    _, same = await state(harness, "我用 Vim", name="evt_2")
+    facts = await facts_of(harness)
+    await harness.memory.reconcile()
+    await harness.log.append([DraftBuilder(harness.redactor).build_erasure([exchange, vim])])
+    source = EventDraft("exchange_recorded", harness.redactor.clean_payload({}), event_id=exchange)
+    dog = Statement("我养柯基", FactKind.POSSESSION, FactSection.PERSONAL)
+    late = [
+        statement_draft(dog, source, "evt_1.fact.model", harness.redactor, extractor="model"),
+        edit_draft(facts, vim, "我用 Neovim", harness.redactor),
+    ]
+    await harness.log.append(late)
+
+    for _ in range(2):  # the request, then that of this device
+        await harness.memory.reconcile()
+
+    assert await texts(harness) == {"我用 Vim": "active"}, "the other exchange says it too"
+    assert (await facts_of(harness)).facts[0].fact_id == same
+    left = await words_left(harness)
+    assert [word for word in ("Neovim", "柯基") if word in left] == []
 
 
 async def test_the_correction_of_a_fact_is_erased_with_its_exchange(harness: DocumentHarness) -> None:
