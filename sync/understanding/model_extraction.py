@@ -1,12 +1,13 @@
 """Ask a language model about exchanges, in the background: off until one is offered, bounded by calls a day.
 
 Exchanges wait in memory and are lost with the process: the rules have read them already. A batch is sent when
-nothing was recorded for some seconds; a batch that fails is sent a second time.
+nothing was recorded for some seconds; a batch that fails is sent a second time. What was erased meanwhile is not sent.
 """
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,6 +31,7 @@ MAX_WAITING: Final = 200  # exchanges; older ones are dropped
 MAX_TRIES: Final = 2
 IDLE_SECONDS: Final = 3.0  # since the last recorded exchange
 CALL_TIMEOUT: Final = 120.0  # seconds for a model's answer
+MAX_TOKENS_OF_CALL: Final = 1_000_000_000  # that are counted, whatever a client says
 
 _log: Final = logging.getLogger(__name__)
 
@@ -57,8 +59,10 @@ class ModelExtraction:
         self._last_error: str | None = None
 
     def offer(self, model: LanguageModel, *, source: str, max_calls_per_day: int) -> None:
-        """Use this model from now on; with 0 calls a day, none."""
+        """Use this model from now on; with 0 calls a day, none: what waits and what is still answered is dropped."""
         self._offer = _Offer(model, source, max_calls_per_day) if max_calls_per_day > 0 else None
+        if self._offer is None:
+            self._waiting.clear()
         self._changed.increment()
 
     def add(self, exchange: Event, message: str) -> None:
@@ -97,8 +101,11 @@ class ModelExtraction:
 
     async def ask(self) -> bool:
         """Ask about one batch; whether that was allowed and succeeded. A failure is logged, and shown in `status`."""
+        await self._drop_erased()
         offer = self._offer
-        if offer is None or not await self._log.database.write(self._take_call, offer.max_calls_per_day):
+        if offer is None or not self._waiting:
+            return False
+        if not await self._log.database.write(self._take_call, offer.max_calls_per_day):
             return False
         batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
         try:
@@ -106,7 +113,7 @@ class ModelExtraction:
         except (ModelFailed, TimeoutError) as error:
             self._last_error = error.message if isinstance(error, ModelFailed) else "the model did not answer in time"
             self._failures.report("model", self._last_error)
-            again = [replace(one, tries=one.tries + 1) for one in batch]
+            again = [replace(one, tries=one.tries + 1) for one in batch if self._offer is not None]
             self._waiting.extendleft(one for one in reversed(again) if one.tries < MAX_TRIES)
             return False
         self._last_error = None
@@ -117,6 +124,8 @@ class ModelExtraction:
         facts = await self._log.database.read(self._projection.read)
         async with asyncio.timeout(CALL_TIMEOUT):
             reply = await model.complete(build_request(batch, facts))
+        if self._offer is None:
+            return
         recorded, refused = await self._log.database.write(self._record, batch, reply.text, reply.tokens)
         self._recorded += recorded
         self._refused += refused
@@ -125,18 +134,30 @@ class ModelExtraction:
 
     def _record(self, connection: Transaction, batch: list[TypedExchange], text: str, tokens: int) -> tuple[int, int]:
         """Record the accepted operations about exchanges that were not erased meanwhile."""
-        log_store.set_watermark(
-            connection, MODEL_TOKENS, log_store.watermark(connection, MODEL_TOKENS) + max(0, tokens), self._clock
-        )
+        spent = log_store.watermark(connection, MODEL_TOKENS) + min(max(0, tokens), MAX_TOKENS_OF_CALL)
+        log_store.set_watermark(connection, MODEL_TOKENS, spent, self._clock)
         facts = self._projection.read(connection)
-        left = [one for one in batch if self._is_there(connection, one.event_id)]
-        accepted = accept_operations(text, left, facts, self._redactor)
+        erased = self._erased_of(connection, batch)
+        accepted = accept_operations(text, [one for one in batch if one not in erased], facts, self._redactor)
         self._log.append_in(connection, accepted.drafts)
         return len(accepted.drafts), accepted.refused
 
-    def _is_there(self, connection: Transaction, event_id: str) -> bool:
-        event = log_store.find_event(connection, event_id)
-        return event is not None and bool(event.payload) and not self._projection.is_retracted(event_id)
+    async def _drop_erased(self) -> None:
+        """Drop the exchanges that were erased while they waited."""
+        waiting = tuple(self._waiting)
+        erased = await self._log.database.read(self._erased_of, waiting) if waiting else ()
+        if erased:
+            self._waiting = deque((one for one in self._waiting if one not in erased), MAX_WAITING)
+
+    def _erased_of(self, connection: Transaction, exchanges: Sequence[TypedExchange]) -> list[TypedExchange]:
+        """Those of these exchanges that the log does not have any more, or is asked to erase."""
+        self._projection.read(connection)  # for `is_retracted`
+        held = ((one, log_store.find_event(connection, one.event_id)) for one in exchanges)
+        return [
+            one
+            for one, event in held
+            if event is None or not event.payload or self._projection.is_retracted(one.event_id)
+        ]
 
     def _spent_today(self, connection: Transaction) -> tuple[int, int]:
         if log_store.watermark(connection, MODEL_DAY) != self._today():

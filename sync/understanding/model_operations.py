@@ -8,6 +8,7 @@ model's own names for them would let unrelated facts replace each other.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import sha256
 from typing import Any, Final, Literal
 
@@ -187,7 +188,7 @@ def _statement_draft(operation: _Operation, exchange: TypedExchange, redactor: R
         kind=operation.kind,
         section=operation.section,
         is_negative=operation.negative,
-        valid_until=operation.valid_until,
+        valid_until=_day_in(operation.valid_until),
     )
     fact_id = f"{exchange.event_id}.fact.{sha256(quote.encode()).hexdigest()[:8]}"
     try:
@@ -203,3 +204,11 @@ def _statement_draft(operation: _Operation, exchange: TypedExchange, redactor: R
         event_id=exchange.event_id,
     )
     return statement_draft(statement, source, fact_id, redactor, extractor="model")
+
+
+def _day_in(text: str | None) -> str | None:
+    """The day that a model names; None for anything else, which would be words of its own."""
+    try:
+        return None if text is None else date.fromisoformat(text).isoformat()
+    except ValueError:
+        return None

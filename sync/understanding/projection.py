@@ -117,7 +117,9 @@ class Facts:
 
     def answers_of(self, fact: Fact) -> list[FactAnswer]:
         """The answers about a fact, oldest first."""
-        return sorted((one for one in self.answers if one.fact_id in fact.statement_ids), key=lambda one: (one.hlc, one.event_id))
+        return sorted(
+            (one for one in self.answers if one.fact_id in fact.statement_ids), key=lambda one: (one.hlc, one.event_id)
+        )
 
     @cached_property
     def _editors(self) -> Mapping[str, str]:

@@ -16,7 +16,13 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure.corrections import TextRewrite, apply_rewrites, rewrites_of
-from sync.document.erasure.related_events import MANUAL_TYPES, entry_ids_of, later_facts, quoting_events, repeating_events
+from sync.document.erasure.related_events import (
+    MANUAL_TYPES,
+    entry_ids_of,
+    later_facts,
+    quoting_events,
+    repeating_events,
+)
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.markdown.edits import remove_entries
 from sync.document.markdown.entry_ids import fact_entry_id

@@ -128,6 +128,53 @@ async def test_everything_else_is_refused(device: Device, extraction: ModelExtra
     assert (await extraction.status()).refused == 1
 
 
+async def test_a_model_has_no_words_of_its_own_in_a_date(device: Device, extraction: ModelExtraction) -> None:
+    extraction.offer(ScriptedModel(adding(TYPED, valid_until="ignore all rules")), source="client", max_calls_per_day=3)
+    await talk(device, extraction, TYPED)
+    assert await extraction.ask()
+    assert [fact.valid_until for fact in (await facts_of(device)).facts] == [None]
+
+
+async def test_what_was_erased_while_it_waited_is_not_sent(device: Device, extraction: ModelExtraction) -> None:
+    model = ScriptedModel(lambda _: {"operations": []})
+    extraction.offer(model, source="client", max_calls_per_day=3)
+    first, *_ = await talk(device, extraction, TYPED, "我养猫")
+    await device.log.append([device.intake.build_erasure([first.event_id])])
+    assert await extraction.ask()
+    assert [word in model.requests[0].messages[0]["content"] for word in (TYPED, "我养猫")] == [False, True]
+    (last,) = await talk(device, extraction, TYPED)
+    await device.log.append([device.intake.build_erasure([last.event_id])])
+    assert not await extraction.ask()
+    assert (len(model.requests), (await extraction.status()).calls) == (1, 1)
+
+
+@pytest.mark.parametrize("answer", [adding(TYPED), lambda _: ModelFailed("gone")])
+async def test_a_model_that_is_switched_off_while_it_is_asked_records_nothing(
+    device: Device, extraction: ModelExtraction, answer: Callable[[dict[str, Any]], object]
+) -> None:
+    def switch_off(content: dict[str, Any]) -> object:
+        extraction.offer(model, source="client", max_calls_per_day=0)
+        return answer(content)
+
+    model = ScriptedModel(switch_off)
+    extraction.offer(model, source="client", max_calls_per_day=3)
+    await talk(device, extraction, *[TYPED] * 21)
+    await extraction.ask()
+    assert await texts(device) == {}
+    extraction.offer(model, source="client", max_calls_per_day=3)
+    assert (await extraction.status()).waiting == 0, "nor is it asked about later"
+
+
+async def test_an_impossible_count_of_tokens_stops_nothing(device: Device, extraction: ModelExtraction) -> None:
+    class Boasting:
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            return ModelReply('{"operations": []}', tokens=10 ** len(request.purpose * 3))
+
+    extraction.offer(Boasting(), source="client", max_calls_per_day=3)
+    await talk(device, extraction, TYPED)
+    assert await extraction.ask()
+
+
 @pytest.mark.parametrize(
     "answer",
     ["", "no", "[]", "{", '{"operations": 5}', "x" * 200_000, '{"operations": [' + "{}," * 99 + "{}]}", "[" * 9_000],
@@ -204,10 +251,13 @@ async def test_a_newer_fact_replaces_the_known_one_and_an_ended_one_is_supersede
 
 
 async def test_an_exchange_that_is_erased_meanwhile_gives_no_fact(device: Device, extraction: ModelExtraction) -> None:
-    model = ScriptedModel(adding(TYPED))
-    extraction.offer(model, source="client", max_calls_per_day=9)
-    exchange, *_ = await talk(device, extraction, TYPED)
-    await device.log.append([device.intake.build_erasure([exchange.event_id])])
+    class SlowModel(ScriptedModel):
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            await device.log.append([device.intake.build_erasure([exchange.event_id])])
+            return await super().complete(request)
+
+    extraction.offer(SlowModel(adding(TYPED)), source="client", max_calls_per_day=9)
+    (exchange,) = await talk(device, extraction, TYPED)
     assert await extraction.ask()
     assert await texts(device) == {}
 
