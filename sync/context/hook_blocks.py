@@ -3,15 +3,19 @@
 Imported only if there is something to show: it loads the rules that neutralise text.
 """
 
+from typing import Final
+
 from sync.context.budgets import HINT_BYTES, SESSION_START_CHARS
 from sync.redaction.prompt_fence import neutralise
+
+_INNER_QUOTES: Final = str.maketrans("「」“”", "『』‘’")  # so that a text cannot end the quotation it stands in
 
 
 def tool_hint(text: str) -> str:
     """A lesson as one line of at most `HINT_BYTES`."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in text)
     before, after = ("【小白记忆·以往记录，仅供参考】「", "」") if chinese else ("[xiaobai-memory, past record] “", "”")
-    line = " ".join(neutralise(text, "").split())
+    line = " ".join(neutralise(text, "").split()).translate(_INNER_QUOTES)
     room = HINT_BYTES - len((before + after).encode())
     data = line.encode()
     if len(data) > room:
