@@ -17,6 +17,7 @@ from bridge.api.errors import RpcError, exit_code_of, rpc_error_of
 from sync.errors import StorageError
 
 _ANSI_SEQUENCE: Final = re.compile(r"\033\[[0-?]*[ -/]*[@-~]")
+_CONTROL: Final = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -45,7 +46,16 @@ def print_result(cli: CliContext, result: Any, show: Callable[[Any], None]) -> N
     if cli.json:
         print_json(result)
     else:
-        show(result)
+        show(legible(result) if sys.stdout is not None and sys.stdout.isatty() else result)
+
+
+def legible(value: Any) -> Any:
+    """A result in which no stored text controls the terminal: it may come from another program or device."""
+    if isinstance(value, str):
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, list):
+        return [legible(item) for item in value]
+    return {name: legible(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def exit_with_error(error: BaseException, *, as_json: bool) -> NoReturn:
@@ -58,7 +68,7 @@ def exit_with_rpc_error(error: RpcError, status: int, *, as_json: bool) -> NoRet
         fields = {"code": error.code, "message": error.message, "data": error.data}
         sys.stderr.write(msgspec.json.encode({"error": fields}).decode() + "\n")
     else:
-        sys.stderr.write(f"error: {error.message}\nhint: {error.data.hint}\n")
+        sys.stderr.write(f"error: {legible(error.message)}\nhint: {legible(error.data.hint)}\n")
     raise SystemExit(status)
 
 
