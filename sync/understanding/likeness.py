@@ -88,12 +88,10 @@ def is_about_same_person(older: Statement, newer: Statement) -> bool:
 
 def is_contained(older: Statement, newer: Statement) -> bool:
     """Whether a newer statement says all that an older one says, and the topics do not differ."""
-    if not is_about_same_person(older, newer):
-        return False
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
     content = content_of(older.text)
-    if not content <= content_of(newer.text):
+    if not content <= content_of(newer.text) or not is_about_same_person(older, newer):
         return False
     return len(content) > 1 or (len(content) == 1 and _letters(older.text) in _letters(newer.text))
 

@@ -1,6 +1,6 @@
 """The facts as a projection of the log, in memory: read at the first use, then brought up to date by new events.
 
-A state is replaced as a whole, never changed, because readers run on other threads.
+Readers run on several threads: one at a time brings the state up to date, and what it returned never changes.
 """
 
 import dataclasses
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from threading import Lock
 from types import MappingProxyType
 from typing import Final
 
@@ -28,7 +29,7 @@ from sync.understanding.fact_events import (
     recorded_statement,
 )
 from sync.understanding.model import Fact, FactOrigin, FactStatus
-from sync.understanding.reconcile import FactAnswer, RecordedStatement, reconcile
+from sync.understanding.reconcile import FactAnswer, FactTimeline, RecordedStatement
 
 OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
 READ_TYPES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
@@ -145,6 +146,7 @@ class _State(msgspec.Struct, frozen=True):
     unproven: frozenset[str] = frozenset()
     retracted: frozenset[str] = frozenset()  # events that were erased or corrected
     facts: Facts = msgspec.field(default_factory=Facts)
+    timeline: FactTimeline = msgspec.field(default_factory=FactTimeline)  # of `facts`
 
 
 class FactProjection:
@@ -152,6 +154,7 @@ class FactProjection:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._state = _State()
+        self._lock = Lock()
         self._clock = clock
         self._today = Facts(), date.min, Facts()  # what was read, the day, and the same without what is over on it
 
@@ -161,7 +164,8 @@ class FactProjection:
 
     def read(self, connection: Transaction) -> Facts:
         """The facts as the log says them in this transaction."""
-        facts = self._read(connection)
+        with self._lock:
+            facts = self._read(connection)
         if self._clock is None:
             return facts
         today = self._clock.now().date()
@@ -206,13 +210,33 @@ def _advance(connection: Transaction, state: _State, last_exchange: tuple[int, s
     if not news and not devices:
         return state
     exchanges, events = {**state.exchanges, **devices}, {**state.events, **news}
-    facts = _facts_of(events.values(), exchanges, state.facts.statements)
+    statements, answers = _timeline_items(events.values(), exchanges, state.facts.statements)
+    timeline = _extended(state, statements, answers)
+    if timeline is None:
+        timeline = FactTimeline(statements.values(), answers)
+    facts = Facts(timeline.facts(), statements, answers)
     unproven = (state.unproven | wanted) - exchanges.keys()
-    return replace(state, events=events, exchanges=exchanges, unproven=unproven, facts=facts)
+    return replace(state, events=events, exchanges=exchanges, unproven=unproven, facts=facts, timeline=timeline)
 
 
-def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str], known: Mapping[str, RecordedStatement]) -> Facts:
-    """The facts of these events. `known`: statements read before; the exchange of one may have arrived since."""
+def _extended(
+    state: _State, statements: Mapping[str, RecordedStatement], answers: tuple[FactAnswer, ...]
+) -> FactTimeline | None:
+    """The timeline of a state with what is new; None if what it has changed, or if something is not at its end."""
+    known, answered = state.facts.statements, state.facts.answers
+    if answers[: len(answered)] != answered or any(statements.get(name) != one for name, one in known.items()):
+        return None
+    news = [one for name, one in statements.items() if name not in known]
+    return state.timeline if state.timeline.add(news, answers[len(answered) :]) else None
+
+
+def _timeline_items(
+    events: Iterable[Event], exchanges: Mapping[str, str], known: Mapping[str, RecordedStatement]
+) -> tuple[dict[str, RecordedStatement], tuple[FactAnswer, ...]]:
+    """The statements and answers of these events, in the order of arrival.
+
+    `known`: statements read before; the exchange of one may have arrived since.
+    """
     statements: dict[str, RecordedStatement] = {}
     others: list[Event] = []
     for event in events:
@@ -226,8 +250,8 @@ def _facts_of(events: Iterable[Event], exchanges: Mapping[str, str], known: Mapp
         has_exchange = exchanges.get(evidence_of(event)) == event.device_id
         if (statement := recorded_statement(event, has_exchange=has_exchange)) is not None:
             statements[event.event_id] = statement
-    answers = [answer for event in others if (answer := recorded_answer(event, statements)) is not None]
-    return Facts(reconcile(statements.values(), answers), statements, tuple(answers))
+    answers = (answer for event in others if (answer := recorded_answer(event, statements)) is not None)
+    return statements, tuple(answers)
 
 
 def _left_of(event: Event, retractions: Retractions, correctors: Mapping[str, str]) -> Event:

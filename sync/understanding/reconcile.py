@@ -27,6 +27,8 @@ _NOW_SHARE: Final = 0.33  # of content that what holds now has in common with th
 _MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
+_Order = tuple[str, int, str, str, str]
+
 
 class AnswerKind(StrEnum):
     """What the user, or a model with a quote, said about a fact that exists."""
@@ -73,27 +75,51 @@ class FactAnswer:
     device_id: str = ""
 
 
+class FactTimeline:
+    """Statements and answers in the order of their clocks, and the facts that follow from them."""
+
+    def __init__(self, statements: Iterable[RecordedStatement] = (), answers: Iterable[FactAnswer] = ()) -> None:
+        self._book = _FactBook()
+        self._last: _Order | None = None
+        self._has_late_answer = False  # one that precedes its statement, because of a wrong clock: it comes last
+        self.add(statements, answers)
+
+    def add(self, statements: Iterable[RecordedStatement], answers: Iterable[FactAnswer]) -> bool:
+        """Apply what follows all that is here; False, with nothing applied, if something does not."""
+        unordered: list[RecordedStatement | FactAnswer] = [*statements, *answers]
+        items = sorted(unordered, key=_order)
+        if not items:
+            return True
+        if self._has_late_answer or (self._last is not None and _order(items[0]) <= self._last):
+            return False
+        late = [item for item in items if not self._apply(item)]
+        for item in late:
+            self._apply(item)
+        self._has_late_answer = bool(late)
+        self._last = _order(items[-1])
+        return True
+
+    def facts(self) -> tuple[Fact, ...]:
+        """All facts, whatever their status, ordered by the time of their first statement."""
+        return self._book.facts()
+
+    def _apply(self, item: RecordedStatement | FactAnswer) -> bool:
+        """Apply one item; False for an answer about a fact that is not known."""
+        if isinstance(item, RecordedStatement):
+            self._book.state(item)
+        elif self._book.knows(item.fact_id):
+            self._book.answer(item)
+        else:
+            return False
+        return True
+
+
 def reconcile(statements: Iterable[RecordedStatement], answers: Iterable[FactAnswer] = ()) -> tuple[Fact, ...]:
     """All facts, whatever their status, ordered by the time of their first statement."""
-    items: list[RecordedStatement | FactAnswer] = [*statements, *answers]
-    timeline = sorted(items, key=_order)
-    known = {item.fact_id for item in timeline if isinstance(item, RecordedStatement)}
-    book = _FactBook()
-    waiting: list[FactAnswer] = []
-    for item in timeline:
-        if isinstance(item, RecordedStatement):
-            book.state(item)
-        elif book.knows(item.fact_id):
-            book.answer(item)
-        elif item.fact_id in known:  # a wrong clock: the statement comes later in the order
-            waiting.append(item)
-    for late in waiting:
-        if book.knows(late.fact_id):
-            book.answer(late)
-    return book.facts()
+    return FactTimeline(statements, answers).facts()
 
 
-def _order(item: RecordedStatement | FactAnswer) -> tuple[str, int, str, str, str]:
+def _order(item: RecordedStatement | FactAnswer) -> _Order:
     if isinstance(item, RecordedStatement):
         return item.hlc, 0, item.event_id, item.fact_id, item.device_id
     return item.hlc, 1, item.event_id, item.fact_id, item.kind
@@ -175,6 +201,7 @@ class _FactBook:
 
     def __init__(self) -> None:
         self._drafts: dict[str, _FactDraft] = {}
+        self._facts: dict[str, Fact] = {}  # those that did not change since they were asked for
         self._names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
         self._active = _ActiveFacts()
@@ -218,7 +245,7 @@ class _FactBook:
     def answer(self, given: FactAnswer) -> None:
         """Apply one answer to its fact."""
         fact_id = self._names[given.fact_id]
-        draft = self._drafts[fact_id]
+        draft = self._draft_to_change(fact_id)
         match given.kind:
             case AnswerKind.REJECTED | AnswerKind.RETRACTED:
                 draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, given.recorded_at, None
@@ -236,7 +263,14 @@ class _FactBook:
                 self._activate(fact_id, given.recorded_at)
 
     def facts(self) -> tuple[Fact, ...]:
-        return tuple(_fact(draft) for draft in self._drafts.values())
+        for name, draft in self._drafts.items():
+            if name not in self._facts:
+                self._facts[name] = _fact(draft)
+        return tuple(self._facts[name] for name in self._drafts)
+
+    def _draft_to_change(self, fact_id: str) -> _FactDraft:
+        self._facts.pop(fact_id, None)
+        return self._drafts[fact_id]
 
     def _is_repeat(self, fact_id: str, said: RecordedStatement) -> bool:
         """Whether a statement repeats the fact of the same key.
@@ -252,7 +286,7 @@ class _FactBook:
 
     def _add_evidence(self, fact_id: str, said: RecordedStatement) -> None:
         """Add a repeated statement. The user's own words make a candidate active; a retracted fact stays retracted."""
-        draft = self._drafts[fact_id]
+        draft = self._draft_to_change(fact_id)
         self._names[said.fact_id] = fact_id
         draft.statement_ids.append(said.fact_id)
         if said.event_id not in draft.evidence:
@@ -275,7 +309,7 @@ class _FactBook:
 
     def _activate(self, fact_id: str, at: str) -> None:
         """Make a fact active, and end the active facts that it replaces."""
-        winner = self._drafts[fact_id]
+        winner = self._draft_to_change(fact_id)
         subject, statement = winner.first.subject, winner.statement
         winner.status = FactStatus.ACTIVE
         self._active.remove(fact_id)
@@ -312,7 +346,7 @@ class _FactBook:
 
     def _end_or_shorten(self, fact_id: str, new: Statement, at: str, by: str) -> None:
         """End a fact; of one that lists several things, only what the change names: 不用 VS Code 了 leaves the Mac."""
-        draft = self._drafts[fact_id]
+        draft = self._draft_to_change(fact_id)
         rest = without_part(draft.statement.text, new.former) if new.former is not None else None
         if rest is None:
             self._end(fact_id, at, by)
@@ -321,7 +355,7 @@ class _FactBook:
         self._active.add(fact_id, draft.first.subject, draft.statement)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:
-        draft = self._drafts[fact_id]
+        draft = self._draft_to_change(fact_id)
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
         self._active.remove(fact_id)
 

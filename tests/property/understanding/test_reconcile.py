@@ -3,13 +3,13 @@
 import random
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.understanding.model import TENTATIVE, Change, FactKind, FactOrigin, FactSection, FactStatus, Statement
-from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement, reconcile
+from sync.understanding.reconcile import AnswerKind, FactAnswer, FactTimeline, RecordedStatement, reconcile
 
-TEXTS = ("我用 Vim", "我用 Emacs", "我不用 Vim 了，改用 Helix", "我喜欢猫", "我不喜欢猫", "Vim 我用")
+TEXTS = ("我用 Vim", "我用 Emacs", "我不用 Vim 了，改用 Helix", "我喜欢猫", "我不喜欢猫", "Vim 我用", "我用 Emacs 和 Vim")
 MOMENTS = st.integers(0, 6).map(lambda at: f"2026-11-0{at + 1}")
 
 statements = st.builds(
@@ -61,6 +61,26 @@ def test_any_order_of_arrival_gives_the_same_facts(
     shuffled.shuffle(mixed_said)
     shuffled.shuffle(mixed_answered)
     assert reconcile(mixed_said, mixed_answered) == expected
+
+
+@settings(max_examples=400)
+@given(st.lists(recorded | answers, max_size=9))
+def test_what_follows_at_the_end_of_a_timeline_gives_the_same_facts(
+    items: list[RecordedStatement | FactAnswer],
+) -> None:
+    said: list[RecordedStatement] = []
+    answered: list[FactAnswer] = []
+    timeline = FactTimeline()
+    for number, item in enumerate(items):
+        if isinstance(item, RecordedStatement):
+            said.append(replace(item, fact_id=str(len(said)), hlc=f"{number:02}"))
+            is_added = timeline.add(said[-1:], ())
+        else:
+            answered.append(replace(item, hlc=f"{number:02}"))
+            is_added = timeline.add((), answered[-1:])
+        expected = reconcile(said, answered)
+        timeline = timeline if is_added else FactTimeline(said, answered)
+        assert timeline.facts() == expected
 
 
 @given(histories)
