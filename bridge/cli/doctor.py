@@ -1,27 +1,35 @@
-"""`doctor`: what is broken, and what to do about it; also if the program itself cannot start."""
+"""`doctor`: what is broken, and what to do about it; also if the program itself cannot start.
+
+A running sidecar is asked about the local network: it alone listens there.
+"""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
-from bridge.cli.output import print_result
+from bridge.cli.output import CliContext, print_result
 from bridge.cli.runner import cli_context
+from bridge.cli.sidecar_runner import ANSWER_TIMEOUT, open_sidecar
 from bridge.hooks.health import check_hooks
+from bridge.rpc.endpoint_client import exchange
 from sync.accounts.profiles import read_installation
 from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
 from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
+from sync.startup.lan_check import NAME as LAN_CHECK
 from sync.startup.notes_check import check_notes
 
 
 def doctor() -> None:
     """Check everything a person can break, changing nothing; exit 1 where something is broken."""
     cli = cli_context()
-    result = health_to_json(asyncio.run(run_checks(cli.flags)))
+    result = health_to_json(asyncio.run(_check_all(cli)))
     print_result(cli, result, _show_checks)
     raise SystemExit(0 if result["ok"] else 1)
 
@@ -32,6 +40,22 @@ def _show_checks(result: HealthJson) -> None:
         typer.echo(f"{mark} {check['name']:<14} {check['found']}")
         if check["hint"] and check["ok"] is not True:
             typer.echo(f"     {'':<14} {check['hint']}")
+
+
+async def _check_all(cli: CliContext) -> list[HealthCheck]:
+    """All checks, with the sidecar's own of the local network."""
+    checks, network = await asyncio.gather(run_checks(cli.flags), asyncio.to_thread(_network_check_of_sidecar, cli))
+    return [network if network is not None and check.name == LAN_CHECK else check for check in checks]
+
+
+def _network_check_of_sidecar(cli: CliContext) -> HealthCheck | None:
+    """What the running sidecar says about the local network; None if none answers."""
+    with suppress(OSError, ValueError, XiaobaiError), open_sidecar(cli) as connection:
+        if connection is not None:
+            response = exchange(connection, "doctor", {}, timeout=ANSWER_TIMEOUT)
+            checks = msgspec.convert(response.get("result", {}).get("checks", []), list[HealthCheck])
+            return next((check for check in checks if check.name == LAN_CHECK), None)
+    return None
 
 
 async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:

@@ -22,7 +22,7 @@ def check_lan(status: LanStatusJson) -> HealthCheck:
     """Whether this device listens, and what keeps its peers away."""
     refused = [refusal for refusal in status.refusals if refusal.cause in OWN_FAULTS]
     if status.state == "off":
-        found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar runs in this process"
+        found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar answers"
         paired = f"; {len(status.paired)} paired by code" if status.paired else ""
         return HealthCheck(NAME, ok=None, found=f"{found}{paired}")
     if status.state == "failed":

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from zeroconf import IPVersion, ServiceStateChange, Zeroconf, get_all_addresses  # type: ignore[attr-defined]
+from ifaddr import get_adapters
+from zeroconf import IPVersion, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from sync.clock import Clock
@@ -44,7 +45,9 @@ Dial = Callable[[str, int], Awaitable[bool]]
 
 def own_addresses(only: str) -> list[str]:
     """The IPv4 addresses of this machine, or the only one that the settings name."""
-    return [only] if only not in EVERY_ADDRESS else sorted(set(get_all_addresses()) - {LOOPBACK})
+    if only not in EVERY_ADDRESS:
+        return [only]
+    return sorted({str(one.ip) for adapter in get_adapters() for one in adapter.ips if one.is_IPv4} - {LOOPBACK})
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Two real sidecars of one account that sync directly while the cloud is away."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -131,4 +132,6 @@ def test_a_port_that_is_taken_is_shown_and_other_work_goes_on(tmp_path: Path) ->
         with Sidecar(home) as sidecar:
             status = sidecar.call_until("lan/status", lambda status: status["state"] == "failed")
             assert "cannot be opened" in status["problem"]
+            report = json.loads(home.run("--json", "doctor", check=False).stdout)  # a command asks the sidecar
+            assert "cannot be opened" in {check["name"]: check["found"] for check in report["checks"]}["local network"]
             assert sidecar.update("照常")["recorded"]
