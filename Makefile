@@ -44,8 +44,8 @@ lint: setup  ## style, types, imports, size limits, class names
 	@for project in main page; do node tests/types/node_modules/typescript/bin/tsc -p tests/types/tsconfig.$$project.json || exit 1; done
 	@echo "lint: passed"
 
-sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 records it; SEED=7 repeats one, SHRINK=1 TRACE=1
-	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) \
+sim: setup  ## SEEDS=5000 simulated histories under faults, OF=lan,away only those; RECORD=1 records it; SEED=7 repeats one, SHRINK=1 TRACE=1
+	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) $(if $(OF),--of $(OF)) \
 	  $(if $(STEPS),--steps $(STEPS)) $(if $(KINDS),--kinds $(KINDS)) $(if $(FUSES),--fuses $(FUSES)) \
 	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json) $(if $(RECORD),--record)
 

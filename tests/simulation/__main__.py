@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from itertools import count, islice
 from typing import Any, Final, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -37,7 +38,8 @@ def main() -> int:
         )
         return _replay(plan, trace=arguments.trace, shrink=arguments.shrink)
     began = time.monotonic()
-    results = list(_many(range(arguments.first, arguments.first + arguments.seeds), quiet=arguments.json))
+    seeds = _seeds_with(arguments.of, arguments.first, arguments.seeds)
+    results = list(_many(seeds, quiet=arguments.json))
     seconds = time.monotonic() - began
     if arguments.record:
         _record(results, seconds, quiet=arguments.json)
@@ -55,6 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make sim")
     parser.add_argument("--seeds", type=int, default=500, help="how many histories")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--of", default="", help="only seeds with these kinds of fault or action: lan,away")
     parser.add_argument("--seed", type=int, help="live this one again")
     parser.add_argument("--steps", help="of it these steps alone: 3-7,9")
     parser.add_argument("--kinds", help="of it these kinds of fault alone")
@@ -64,6 +67,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--record", action="store_true", help="write results.json, RESULTS.md, docs/guarantees.md")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser.parse_args()
+
+
+def _seeds_with(kinds: str, first: int, seeds: int) -> list[int]:
+    """So many seeds from the first on, whose plans have all these kinds."""
+    wanted = frozenset(filter(None, kinds.split(",")))
+    if unknown := wanted - {*KINDS, *BESIDES}:
+        raise SystemExit(f"there is no kind {min(unknown)}")
+    return list(islice((seed for seed in count(first) if wanted <= make_plan(seed).kinds), seeds))
 
 
 def _replay(plan: SimulationPlan, *, trace: bool, shrink: bool) -> int:
@@ -88,7 +99,7 @@ def _smallest(plan: SimulationPlan) -> SimulationPlan:
     return shrink_plan(plan, lambda candidate: any(sort_of(defect) == wanted for defect in run(candidate).defects))
 
 
-def _many(seeds: range, *, quiet: bool) -> Iterator[SeedResult]:
+def _many(seeds: Sequence[int], *, quiet: bool) -> Iterator[SeedResult]:
     return _each(run_seed, seeds, "histories", quiet=quiet, failed=lambda result: bool(result.defects))
 
 
@@ -104,11 +115,11 @@ def _each(
     context = multiprocessing.get_context("spawn")
     with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=tune_worker_gc) as pool:
         task = bar.add_task(what, total=len(seeds), lost=0)
-        count = 0
+        failures = 0
         for done in as_completed([pool.submit(work, seed) for seed in seeds]):
             result = done.result()
-            count += failed(result)
-            bar.update(task, advance=1, lost=count)
+            failures += failed(result)
+            bar.update(task, advance=1, lost=failures)
             yield result
 
 
