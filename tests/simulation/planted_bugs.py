@@ -40,7 +40,7 @@ import tests.fake_cloud.server
 from sync.archive.archive_file import WrittenArchive
 from sync.clock import format_hlc, timestamp
 from sync.cloud import replication_store as cloud_store
-from sync.cloud.auth import owner_store
+from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.sync_decisions import PageVerdict
@@ -69,7 +69,17 @@ from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
 from tests.simulation.host.simulated_host import CURRENT
-from tests.simulation.workload.plan import ASKING, ERASED, LAN, PAUSING, TEACHING, TOGETHER, SimulationPlan, make_plan
+from tests.simulation.workload.plan import (
+    ASKING,
+    ERASED,
+    LAN,
+    PAIRING,
+    PAUSING,
+    TEACHING,
+    TOGETHER,
+    SimulationPlan,
+    make_plan,
+)
 from tests.support import event
 
 Patch = tuple[Any, str, Any]  # where, which name, what instead
@@ -526,5 +536,12 @@ BUGS: Final = (
         ),
         30,
         LAN,
+    ),
+    PlantedBug("a lesson that a peer has forged is taken in", ((sync.lan.store, "replicable_events", list),), 0, LAN),
+    PlantedBug(
+        "a paired device that was forgotten is accepted",
+        ((device_key_store, "remove_paired_device", _always(answer=True)),),
+        3,
+        PAIRING,
     ),
 )

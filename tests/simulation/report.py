@@ -43,10 +43,13 @@ from tests.simulation.workload.plan import (
     MOST_ASKED,
     MOST_DIRECT,
     MOST_MET,
+    MOST_PAIRED,
     MOST_PAUSES,
     MOST_RETURNS,
     MOST_STATED,
     MOST_TAUGHT,
+    PAIRING,
+    PAIRS,
     PAUSES,
     PAUSING,
     RATES,
@@ -303,6 +306,8 @@ def _ranges(recorded: Collection[str]) -> Iterable[str]:
         times = f"{FEW_DIRECT} to {MOST_DIRECT} times"
         yield f"In {MEETS_DIRECTLY:.0%} (`{LAN}`) devices meet on the local network, {times};"
         yield f"in {GOES_AWAY:.0%} of those (`{AWAY}`) the cloud is away until all faults have stopped."
+    if PAIRING in recorded:
+        yield f"In {PAIRS:.0%} (`{PAIRING}`) devices pair by code, and forget each other, up to {MOST_PAIRED} times."
 
 
 def part(record: SimulationReport) -> str:

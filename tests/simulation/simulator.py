@@ -83,6 +83,7 @@ class Simulator:
         self.copied = False  # whether two devices may share one session
         self.renumbered = False  # whether events that a peer has may have got other numbers
         self.cloud_away = False  # until the quiet tail
+        self.forgotten_pairings: set[tuple[str, str]] = set()  # a device, and the one that it has forgotten
         self.unheard: set[str] = set()  # events of an erasure request that the server refuses
         self._last_states: dict[str, list[object]] = {}  # state of each device after its last round
         self._under_way: set[asyncio.Task[None]] = set()

@@ -23,8 +23,10 @@ NETWORK: Final[Mapping[str, frozenset[str]]] = {
 }
 # permanent: a better network does not help
 LASTING: Final[Mapping[str, frozenset[str]]] = {
-    # the last three: the disk or the end of the program prevented storing the session
-    "login_required": frozenset({"expire", "switch", "logout", "clone", "rollback", "file", "crash", "power"}),
+    # the last four: the disk or the end of the program prevented storing the session; a guest is an account's now
+    "login_required": frozenset(
+        {"expire", "switch", "logout", "clone", "rollback", "file", "crash", "power", "pairing"}
+    ),
     "device_revoked": frozenset({"revoke"}),
     "device_conflict": frozenset({"clone", "rollback"}),
 }

@@ -19,7 +19,7 @@ from sync.log.model import erased_by
 from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.workload.editor import FOOTER
-from tests.simulation.workload.plan import LAN
+from tests.simulation.workload.plan import LAN, PAIRING
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -340,7 +340,7 @@ def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
 def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
     """Events that a peer sent and their author, revoked or restored from a backup, will not send to the server."""
     memory = world.server.user_logs.get(profile.owner or "")
-    if LAN not in world.plan.kinds or memory is None:
+    if world.plan.kinds.isdisjoint((LAN, PAIRING)) or memory is None:
         return set()
     revoked_ids = {device_id for device_id, row in memory.devices.items() if row.revoked_at is not None}
     stored = {event.event_id for event in memory.events}

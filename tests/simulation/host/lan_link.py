@@ -4,6 +4,7 @@ Each side works in its own program, where it may fail or die. What travels is ch
 """
 
 import json
+import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from sync.app import App
 from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Message
-from sync.log.event_types import DEVICE_REVOKED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.event_types import DEVICE_REVOKED, LESSON_LEARNED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from tests.simulation.checks.expected_state import words_of
 from tests.simulation.host.device import SimulatedDevice
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sync.lan.transport.trust import TrustList
     from tests.simulation.simulator import Simulator
 
+HONEST: Final = 0.3  # probability, for each message of a hostile side
 RETRACTING: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
 _REQUESTS: Final = "select event_id from events where type in (?, ?) and reach = 'cloud' and payload <> '{}'"
 _HELD: Final = "select event_id from events"
@@ -54,13 +56,18 @@ class LanSide:
 
 
 class LanLink:
-    """A connection in use. `is_over`: one side has failed, or was closed."""
+    """A connection in use. `is_over`: one side has failed, or was closed.
+
+    `forging`: the sides are hostile and sometimes send an event as one of a type that stays on its device.
+    """
 
     def __init__(self, world: "Simulator", sides: tuple[LanSide, LanSide], owner: str) -> None:
         self.world = world
         self.sides = sides
         self.owner = owner
         self.is_over = False
+        self.forging: random.Random | None = None
+        self.forged_ids: set[str] = set()
 
     @property
     def has_waiting(self) -> bool:
@@ -81,6 +88,8 @@ class LanLink:
         side = self.sides[number]
         message = frames.decode(side.waiting.popleft()[frames.LENGTH_BYTES :])
         await self._work(number, lambda: side.exchange.on_message(message))
+        if self.forged_ids and self.forged_ids & side.event_ids(_HELD):
+            self.world.add_defect(f"{side.device.name} takes in a lesson that its peer has forged")
 
     async def _work(self, number: int, messages: Callable[[], AsyncIterator[Message]]) -> None:
         side, peer = self.sides[number], self.sides[1 - number]
@@ -98,6 +107,7 @@ class LanLink:
             self.world.trace_event(f"lan {side.device.name} to {peer.device.name}: {type(message).__name__}")
             if isinstance(message, frames.Events):
                 self._check_sent(side, peer, message)
+                message = self._with_forged_lesson(message)  # noqa: PLW2901 - what travels instead
             peer.waiting.append(frames.encode(message))
 
     def _check_sent(self, side: LanSide, peer: LanSide, message: frames.Events) -> None:
@@ -116,8 +126,22 @@ class LanLink:
         if not is_first and (lacking := peer.requests - side.event_ids(_HELD)):
             self.world.add_defect(f"{name} sends events although it lacks the erasure request {min(lacking)}")
 
+    def _with_forged_lesson(self, message: frames.Events) -> frames.Events:
+        """The same events, one of them now and then as a lesson of another id."""
+        events = list(message.events)
+        places = [place for place, record in enumerate(events) if record["type"] not in RETRACTING]
+        if self.forging is None or not places or self.forging.random() < HONEST:
+            return message
+        place = self.forging.choice(places)
+        forged_id = f"evt_forged_{self.forging.getrandbits(64):x}"
+        events[place] = {**events[place], "event_id": forged_id, "type": LESSON_LEARNED}
+        self.forged_ids.add(forged_id)
+        return frames.Events(message.epoch, events)
+
     def check_level(self) -> None:
-        """After everything was delivered each side has what the other offers."""
+        """After everything was delivered each side has what the other offers, unless it was forged."""
+        if self.forged_ids:
+            return
         for side, peer in (self.sides, self.sides[::-1]):
             if not side.exchange.is_level:
                 self.world.add_defect(f"{side.device.name} still lacks what {peer.device.name} offers on the network")
@@ -131,7 +155,7 @@ async def connect(world: "Simulator", *devices: SimulatedDevice) -> LanLink | No
     sides: list[LanSide] = []
     for device in devices:
         app = await device.started()
-        if app is None or not await world.run_on_device(device, "lan trust", lambda: _add_side(sides, device, app)):  # noqa: B023 - awaited here
+        if app is None or not await world.run_on_device(device, "lan trust", lambda: add_side(sides, device, app)):  # noqa: B023 - awaited here
             return None
     left, right = sides
     causes = [one.trust.refusal_of(other.key) for one, other in ((left, right), (right, left)) if one.trust]
@@ -145,10 +169,16 @@ async def connect(world: "Simulator", *devices: SimulatedDevice) -> LanLink | No
     for one, other in ((left, right), (right, left)):
         if other.device.settings.device_id in _revoked_for(one):
             world.add_defect(f"{one.device.name} connects to {other.device.name}, which it knows to be revoked")
+        registered = world.server.user_logs[owners[0]].devices
+        if (one.device.name, other.device.name) in world.forgotten_pairings and other.device.settings.device_id not in (
+            registered
+        ):
+            world.add_defect(f"{one.device.name} connects to {other.device.name}, which it has forgotten")
     return LanLink(world, (left, right), owners[0])
 
 
-async def _add_side(sides: list[LanSide], device: SimulatedDevice, app: App) -> None:
+async def add_side(sides: list[LanSide], device: SimulatedDevice, app: App) -> None:
+    """A side with its key and its trust list of now."""
     side = LanSide(device, app, app.lan._build())
     side.key = await side.service._device.key.public_key()
     side.trust = await side.service.trust()

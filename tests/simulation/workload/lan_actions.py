@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.lan_link import LanLink, connect
+from tests.simulation.host.lan_pairing import forget, pair
 from tests.simulation.workload import actions, client_actions
 from tests.simulation.workload.plan import PlanStep
 
@@ -18,6 +19,8 @@ Act = Callable[["Simulator", SimulatedDevice, PlanStep, random.Random], Coroutin
 MOST_FRAMES: Final = 12  # until a connection breaks, or something else happens
 SAME_ACCOUNT: Final = 0.9  # probability that it looks for devices of its account only
 BREAKS: Final = 0.3  # probability
+FORGETS: Final = 0.5  # probability, after a pairing
+FORGES: Final = 0.3  # probability that a peer is hostile
 HAPPENS: Final = 0.5
 LOOKS: Final = 20  # at the log, until nothing is new; only a defect needs more
 
@@ -32,11 +35,40 @@ async def meet(world: "Simulator", device: SimulatedDevice, step: PlanStep, chan
     until = chance.randint(1, MOST_FRAMES) if chance.random() < BREAKS else None
     happens = chance.randint(1, MOST_FRAMES) if chance.random() < HAPPENS else None
 
+    hostile = random.Random(f"{world.plan.seed} hostile {step.number}")
+    for link in filter(None, links):
+        link.forging = hostile if hostile.random() < FORGES else None
+
     async def something() -> None:
         who = chance.choice([device, *met])
         await chance.choice(MEANWHILE)(world, who, step, chance)
 
     await _carry([link for link in links if link is not None], chance, until, {happens: something})
+
+
+async def pair_by_code(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """A device pairs with one of an account, exchanges with it, and may be forgotten by one of the two.
+
+    Two guests do not pair: whose their words are is decided by later logins (docs/decisions/035-pairing.md).
+    """
+    others = [one for one in world.devices if one is not device and one.owner is not None]
+    if not others:
+        return
+    pairs = [device, chance.choice(others)]
+    chance.shuffle(pairs)
+    left, right = pairs
+    world.forgotten_pairings -= {(left.name, right.name), (right.name, left.name)}
+    if not await pair(world, left, right):
+        return
+    await _meet_two(world, left, right, chance)
+    if chance.random() < FORGETS:
+        await forget(world, left, right)
+        await _meet_two(world, left, right, chance)
+
+
+async def _meet_two(world: "Simulator", left: SimulatedDevice, right: SimulatedDevice, chance: random.Random) -> None:
+    if (link := await connect(world, left, right)) is not None:
+        await _carry([link], chance)
 
 
 async def _carry(
@@ -90,9 +122,8 @@ async def meet_all(world: "Simulator") -> None:
     chance = random.Random(f"{world.plan.seed} all meet")
     for _ in range(2):
         for left, right in combinations(world.devices, 2):
-            if (link := await connect(world, left, right)) is not None:
-                await _carry([link], chance)
+            await _meet_two(world, left, right, chance)
 
 
 MEANWHILE: Final[tuple[Act, ...]] = (actions.update_memory, actions.sync, become_new_replica, client_actions.forget)
-ACTS: Final[Mapping[str, Act]] = {"meet": meet, "cloud away": cloud_away}
+ACTS: Final[Mapping[str, Act]] = {"meet": meet, "cloud away": cloud_away, "pair": pair_by_code}

@@ -58,6 +58,7 @@ TEACHING: Final = "teaching"
 STATING: Final = "stating"
 LAN: Final = "lan"
 AWAY: Final = "away"
+PAIRING: Final = "pairing"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -75,6 +76,7 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ),
     LAN: (("meet", 1),),
     AWAY: (("cloud away", 1),),
+    PAIRING: (("pair", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -118,6 +120,9 @@ FEW_DIRECT, MOST_DIRECT = 4, 12  # steps
 DIRECT_FROM: Final = 8_000
 GOES_AWAY: Final = 0.3  # probability that the cloud is then away until the quiet tail
 AWAY_FROM: Final = 9_000
+PAIRS: Final = 0.15  # probability of devices that are paired by code, and forgotten
+FEW_PAIRED, MOST_PAIRED = 2, 6  # steps
+PAIRED_FROM: Final = 10_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -284,6 +289,13 @@ def _with_lan(plan: SimulationPlan) -> SimulationPlan:
     return replace(plan, kinds=plan.kinds | {AWAY}, steps=(away, *plan.steps))
 
 
+def _with_pairings(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"pairing {plan.seed}")
+    if chance.random() >= PAIRS:
+        return plan
+    return _with_steps(plan, PAIRING, ["pair"] * chance.randint(FEW_PAIRED, MOST_PAIRED), PAIRED_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -307,4 +319,5 @@ _EXTENSIONS: Final = (
     _with_lessons,
     _with_facts,
     _with_lan,
+    _with_pairings,
 )
