@@ -58,8 +58,7 @@ class ActivePeers:
         """End the connections to devices that are no longer trusted, and those for another account than now."""
         for key, peer in list(self.by_key.items()):
             if (cause := await self._refusal_now(key, peer)) is not None:
-                told = RefusalCause.UNPAIRED if cause is RefusalCause.STRANGER else cause
-                await self.dismiss(peer.channel, told, peer.device_id)
+                await self.dismiss(peer.channel, cause, peer.device_id)
 
     async def follow_account(self) -> None:
         """Look after each login and logout, until cancelled."""
@@ -71,7 +70,8 @@ class ActivePeers:
     async def _refusal_now(self, key: str, peer: ActivePeer) -> RefusalCause | None:
         if await self._device.owner_id() != peer.account_id:
             return RefusalCause.DUPLICATE  # after a login; the next connection is for the new account
-        return (await self._device.trust()).refusal_of(key)
+        cause = (await self._device.trust()).refusal_of(key)
+        return RefusalCause.UNPAIRED if cause is RefusalCause.STRANGER else cause  # it was trusted when it came
 
     async def register(
         self, key: str, channel: PeerChannel, greeting: tuple[Hello, str], direction: Literal["incoming", "outgoing"]

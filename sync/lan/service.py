@@ -205,7 +205,7 @@ class LanService:
             except (PeerRefused, PeerUnreachable, StorageError):
                 current = None
 
-    async def _serve_incoming(self, channel: PeerChannel) -> None:
+    async def _serve_incoming(self, channel: PeerChannel, admit: Callable[[], None]) -> None:
         try:
             if channel.peer_certificate is None and self._pairing is not None and self._pairing.is_showing:
                 await self._pairing.serve(channel)
@@ -215,6 +215,7 @@ class LanService:
             account_id = await self._device.agree_on_account(hello)
             peer = await self._peers.register(key, channel, (hello, account_id), "incoming")
             if peer.channel is channel:
+                admit()
                 await self._peers.run(key, peer)
         except ConnectionRefused as error:
             await self._peers.dismiss(channel, error.cause)

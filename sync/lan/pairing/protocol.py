@@ -221,7 +221,7 @@ class _Keys:
             return None
         try:
             return msgspec.json.decode(plain, type=DeviceCard)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError("a device's card cannot be read") from error
 
     def words(self, *certificates: bytes) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from sync.clock import Clock, timestamp
 from sync.errors import DifferentUser, PeerRefused, PeerUnreachable, SettingsError
-from sync.lan.discovery.pairing_search import PairingSearch
+from sync.lan.discovery.pairing_search import MAX_SHOWN, PairingSearch
 from sync.lan.local_device import LocalDevice
 from sync.lan.model import LanPairingJson
 from sync.lan.pairing.code import Invitation, invitation_uri, new_code
@@ -164,9 +164,9 @@ class PairingService:
 
     async def _find(self, code: str) -> tuple[LanPairingJson, tuple[str, int]]:
         ends_at, refused, tried = self._clock.monotonic() + SEARCH_SECONDS, None, set[tuple[str, int]]()
-        while (left := ends_at - self._clock.monotonic()) > 0:
+        while (left := ends_at - self._clock.monotonic()) > 0 and len(tried) < MAX_SHOWN:
             seen = self._search.found.count
-            new = [address for address in self._search.addresses if address not in tried]
+            new = [address for address in self._search.addresses if address not in tried][: MAX_SHOWN - len(tried)]
             tried.update(new)
             try:
                 if new:

@@ -33,6 +33,8 @@ PASSWORD_BYTES: Final = 32
 def certificate_of(public_key: str) -> bytes:
     """The certificate, in DER, of the device with this key (`ed25519:` and base64). Raises ValueError."""
     raw = base64.b64decode(public_key.removeprefix(ALGORITHM_PREFIX), validate=True)
+    if public_key != ALGORITHM_PREFIX + base64.b64encode(raw).decode():
+        raise ValueError("a key has one spelling, by which it is revoked")
     digest = hashlib.sha256(raw)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, digest.hexdigest()[:NAME_LENGTH])])
     builder = (

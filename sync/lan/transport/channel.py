@@ -16,7 +16,7 @@ MAPPED_IPV4: Final = "::ffff:"  # before an IPv4 address of a socket for both ve
 class Deadlines:
     """Seconds. `idle`: between two messages, and a peer sends a `Ping` more often; `frame`: for the rest of one.
 
-    `failed`: how long a handshake that failed keeps its place, so that no machine can make this one try all the time.
+    `failed`: how long a refused connection keeps its place, so that no machine can make this one try all the time.
     """
 
     handshake: float = 5.0

@@ -8,7 +8,7 @@ from typing import Final
 from sync.errors import DeviceForked
 from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
-from sync.lan.protocol.frames import Hello, Message, ProtocolError, Want
+from sync.lan.protocol.frames import Have, Hello, Message, ProtocolError, Want
 from sync.lan.transport.channel import PeerChannel
 from sync.lan.transport.trust import RefusalCause
 from sync.runtime.change_counter import ChangeCounter
@@ -101,14 +101,23 @@ class PeerConnection:
             await asyncio.sleep(max(CHANGE_PAUSE, REST_FACTOR * busy))
             seen = self._follower.changed.count
             began = time()
-            if (cause := await self._follower.refusal_now()) is not None:
-                raise ConnectionRefused(cause)
+            await self._check_trust()
             await self._queue(self._exchange.on_log_change())
             busy = time() - began
 
+    async def _check_trust(self) -> None:
+        if (cause := await self._follower.refusal_now()) is not None:
+            raise ConnectionRefused(cause)
+
     async def _queue(self, messages: AsyncIterator[Message]) -> None:
+        """Queue messages. A peer that is no longer trusted gets no list of events that were recorded since.
+
+        It may have been revoked while it took its time to greet, or this device may have got another owner.
+        """
         async with self._turn:
             async for message in messages:
+                if isinstance(message, Have):
+                    await self._check_trust()
                 self._outgoing.put_nowait(message)
         if self._outgoing.qsize() > MAX_WAITING_MESSAGES:
             self._room.clear()

@@ -12,8 +12,8 @@ from sync.errors import location_of
 from sync.lan.transport.channel import Deadlines, PeerChannel, accept_tls
 from sync.lan.transport.trust import RefusalCause
 
-MAX_CONNECTIONS: Final = 16  # open ones and handshakes together
-MAX_HANDSHAKES_PER_ADDRESS: Final = 4  # so that one machine cannot take all places
+MAX_CONNECTIONS: Final = 16  # open ones and those not admitted together
+MAX_PLACES_PER_ADDRESS: Final = 4  # of those not admitted, so that one machine cannot take all places
 BACKLOG: Final = 32
 REFUSED_PAUSE: Final = 0.02  # seconds, after a connection for which there was no place
 ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
@@ -21,7 +21,7 @@ ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
 log = logging.getLogger(__name__)
 
 ContextFactory = Callable[[], Awaitable[ssl.SSLContext]]
-ServeChannel = Callable[[PeerChannel], Awaitable[None]]
+ServeChannel = Callable[[PeerChannel, Callable[[], None]], Awaitable[None]]
 NoteRefusal = Callable[[RefusalCause, str], None]
 
 
@@ -39,7 +39,11 @@ def open_listener(address: str, port: int) -> socket.socket:
 
 
 class PeerListener:
-    """Accepts on one socket until cancelled. `serve` gets each channel after its handshake and closes it."""
+    """Accepts on one socket until cancelled. `serve` gets each channel after its handshake and closes it.
+
+    The second argument of `serve` is called when the peer is admitted. Until then it takes one of its address's
+    places, and for a moment longer if it never is: nobody can make this device do handshakes all the time.
+    """
 
     def __init__(
         self, listening: socket.socket, context: ContextFactory, deadlines: Deadlines, serve: ServeChannel,
@@ -51,7 +55,7 @@ class PeerListener:
         self._serve = serve
         self._on_refusal = on_refusal
         self._open = 0
-        self._handshakes = Counter[str]()
+        self._places = Counter[str]()  # of connections that are not admitted, by address
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -63,24 +67,43 @@ class PeerListener:
                     await asyncio.sleep(ACCEPT_PAUSE)
                     continue
                 address = str(name[0])
-                if self._open >= MAX_CONNECTIONS or self._handshakes[address] >= MAX_HANDSHAKES_PER_ADDRESS:
+                if self._open >= MAX_CONNECTIONS or self._places[address] >= MAX_PLACES_PER_ADDRESS:
                     connection.close()
                     self._on_refusal(RefusalCause.FULL, address)
                     await asyncio.sleep(REFUSED_PAUSE)
                     continue
                 self._open += 1
-                self._handshakes[address] += 1
+                self._places[address] += 1
                 group.create_task(self._handle(connection, address))
 
     async def _handle(self, connection: socket.socket, address: str) -> None:
+        is_admitted = False
+
+        def admit() -> None:
+            nonlocal is_admitted
+            is_admitted = True
+            self._leave_place(address)
+
         try:
             channel = await self._shake_hands(connection, address)
             if channel is not None:
-                await self._serve(channel)
+                await self._serve(channel, admit)
         except Exception as error:  # noqa: BLE001 - a defect in one connection ends that one only
             log.error("a connection on the local network ended: %s", location_of(error))  # noqa: TRY400 - no text
         finally:
-            self._open -= 1
+            if is_admitted:
+                self._open -= 1
+            else:
+                asyncio.get_running_loop().call_later(self._deadlines.failed, self._forget_refused, address)
+
+    def _leave_place(self, address: str) -> None:
+        self._places[address] -= 1
+        if not self._places[address]:
+            del self._places[address]
+
+    def _forget_refused(self, address: str) -> None:
+        self._leave_place(address)
+        self._open -= 1
 
     async def _shake_hands(self, connection: socket.socket, address: str) -> PeerChannel | None:
         try:
@@ -90,12 +113,7 @@ class PeerListener:
             cause = refusal_of_handshake(error)
             if cause is not None:
                 self._on_refusal(cause, address)
-            await asyncio.sleep(self._deadlines.failed)
             return None
-        finally:
-            self._handshakes[address] -= 1
-            if not self._handshakes[address]:
-                del self._handshakes[address]
 
 
 def refusal_of_handshake(error: OSError | TimeoutError) -> RefusalCause | None:

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import ssl
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -150,6 +150,31 @@ async def test_devices_that_show_a_code_are_found_on_the_network(tmp_path: Path)
         assert paired.device_id == "device-a"
         await a.device.record_notes("甲")
         await level(a, b)
+
+
+async def test_announcements_that_come_and_go_get_no_more_guesses_than_five(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a") as (a,), AsyncExitStack() as stack:
+        search, tried = a.service._search, list[int]()
+
+        async def replaced_by_the_next(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tried.append(writer.get_extra_info("sockname")[1])
+            search.remove(str(tried[-1]))
+            if rest:
+                announce(rest.pop())
+            writer.close()
+
+        def announce(port: int) -> None:
+            search.note(str(port), ("127.0.0.1",), port, shows=True)
+
+        servers = [await asyncio.start_server(replaced_by_the_next, "127.0.0.1", 0) for _ in range(8)]
+        rest = [server.sockets[0].getsockname()[1] for server in servers]
+        for server in servers:
+            await stack.enter_async_context(server)
+        for _ in range(3):
+            announce(rest.pop())
+        with pytest.raises(PeerUnreachable):
+            await a.service.enter_code(Invitation("12345678"))
+        assert len(tried) == 5
 
 
 async def test_paired_guests_find_each_other_again_by_their_secrets(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
 from sync.lan.transport.channel import Deadlines, connect_tls
-from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_HANDSHAKES_PER_ADDRESS
+from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS
+from sync.lan.transport.tls_contexts import pairing_context
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
 from tests.support import background_task, device_key_in, draft, new_server
@@ -167,6 +168,17 @@ async def test_a_device_that_is_revoked_while_connected_is_cut_off(tmp_path: Pat
         await drained(b, "revoked")
         await drained(a, "revoked")
         assert "不给甲" not in await a.texts()
+
+
+async def test_a_device_that_is_revoked_while_it_takes_its_time_to_greet_gets_nothing(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await b.device.record_notes("不给甲")
+        channel = await a.raw_channel(b)
+        assert isinstance(await channel.receive(), frames.Hello)  # b has looked at the key by now
+        b.revoked["device-a"] = a.public_key
+        await channel.send(frames.Hello(frames.PROTOCOL_VERSION, "device-a", "甲", "1"))
+        assert await channel.receive() == frames.Bye("revoked")
+        channel.close()
 
 
 async def test_a_copied_home_is_refused_as_a_copy(tmp_path: Path) -> None:
@@ -336,17 +348,27 @@ async def test_one_address_cannot_take_all_places_and_a_device_still_gets_in(tmp
         for connection in held:
             connection.close()
         await eventually(lambda: _connects(b, a))
-    assert MAX_HANDSHAKES_PER_ADDRESS < MAX_CONNECTIONS
+    assert MAX_PLACES_PER_ADDRESS < MAX_CONNECTIONS
 
 
 async def test_a_handshake_that_failed_keeps_its_place_for_a_while(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", deadlines=replace(HASTY, failed=600.0)) as (a,):
-        for _ in range(MAX_HANDSHAKES_PER_ADDRESS + 1):
+        for _ in range(MAX_PLACES_PER_ADDRESS + 1):
             with bare_connection(a) as connection:
                 connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
                 with suppress(ConnectionError):
                     await asyncio.to_thread(connection.recv, 1_024)
         assert a.causes() == ["too_many_connections", "tls_failed"]
+
+
+async def test_who_shows_no_certificate_while_a_code_is_shown_takes_a_place_until_admitted(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", deadlines=replace(Deadlines(), failed=600.0)) as (a,):
+        await a.service.show_code()
+        for _ in range(MAX_PLACES_PER_ADDRESS):
+            (await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())).close()
+        with pytest.raises(OSError):  # noqa: PT011 - closed, or reset
+            await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())
+        assert "too_many_connections" in a.causes()
 
 
 async def _connects(node: Node, other: Node) -> bool:

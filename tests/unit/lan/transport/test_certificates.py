@@ -5,6 +5,7 @@ import shutil
 import ssl
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -40,6 +41,12 @@ def test_a_certificate_is_recognised_among_known_keys_only() -> None:
     assert key_of_certificate(certificate_of(public_key(2)), known) == public_key(2)
     assert key_of_certificate(certificate_of(public_key(3)), known) is None
     assert key_of_certificate(None, known) is None
+
+
+@pytest.mark.parametrize("other", [public_key(1).removeprefix("ed25519:"), public_key(1)[:-2] + "x="])
+def test_a_key_has_one_spelling_by_which_it_is_revoked(other: str) -> None:
+    with pytest.raises(ValueError, match="one spelling"):
+        certificate_of(other)
 
 
 class KilledContext(ssl.SSLContext):
