@@ -29,6 +29,7 @@ LASTING: Final[Mapping[str, frozenset[str]]] = {
     ),
     "device_revoked": frozenset({"revoke"}),
     "device_conflict": frozenset({"clone", "rollback"}),
+    "device_forked": frozenset({"clone"}),  # twice in one round: as a copy, and because the simulator says so
 }
 # on the local network: two databases continue one history
 COPIED: Final[Mapping[str, frozenset[str]]] = {"device_forked": frozenset({"clone", "rollback"})}
