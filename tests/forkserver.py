@@ -9,10 +9,12 @@ code. Tests of the start itself use subprocess.Popen, as all tests do on Windows
                                                                +-- fork: the command
 """
 
+import atexit
 import gc
 import importlib
 import json
 import os
+import pkgutil
 import signal
 import socket
 import struct
@@ -20,34 +22,31 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, Final
 
+import bridge
+import sync
 from sync.cloud.supabase.http_client import tls_context
 from sync.redaction import Redactor
+from sync.settings.reader import settings_model
 
-PROGRAM: Final = (
-    "bridge.cli.main",
-    "bridge.cli.parser",
-    "bridge.sidecar",
-    "sync.open_app",
-    "sync.archive.service",
-    "sync.cloud.supabase.cloud",
-    "sync.insights.service",
-    "sync.daily.service",
-    "sync.recall.search",
-    "sync.retention.service",
+PACKAGES: Final = (sync, bridge)
+LOADED_LATE: Final = (  # by other packages, at the first request or command
+    "anyio._backends._asyncio",
+    "httpcore",
     "importlib.readers",
-    "rich.console",
+    "pydantic_settings",
     "rich.progress",
-    "rich.table",
     "sqlalchemy.dialects.sqlite",
     "typer.rich_utils",
     "tests.crash.crash_process",
 )
+NUMPY: Final = "sync.recall.semantic.vector_index"  # has threads, which a fork would lose
 NUMBER: Final = struct.Struct("!q")
 FILES: Final = 4  # of a request: the command's three, and the socket on which its keeper tells
 CUT_OFF: Final = "the prepared process is gone"
@@ -179,11 +178,21 @@ def serve_forks(asked: socket.socket) -> dict[str, Any] | None:
     os._exit(0)
 
 
+def modules_below(packages: Iterable[ModuleType]) -> list[str]:
+    return [
+        module.name
+        for package in packages
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if module.name != NUMPY
+    ]
+
+
 def main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
-    for name in PROGRAM:
+    for name in (*modules_below(PACKAGES), *LOADED_LATE):
         importlib.import_module(name)
-    Redactor().clean("")  # compiles its rules
+    Redactor().clean("一句话 a sentence")  # compiles its rules
+    settings_model()
     tls_context()  # reads the certificates
     gc.collect()
     gc.freeze()  # what is shared stays shared: no collection of a fork writes into it
@@ -202,7 +211,26 @@ def main() -> None:
     module: Any = importlib.import_module(name)
     sys.argv = [module.__file__, *arguments]
     sys.modules["__main__"].__package__ = module.__package__  # by which a command tells its name
-    module.main()
+    try:
+        module.main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            exit_without_teardown(end.code or 0)
+        raise
+    exit_without_teardown(0)
+
+
+def exit_without_teardown(code: int) -> None:
+    """End as an interpreter does, but without freeing each object, which would copy all that is shared.
+
+    Returns if a stream cannot be flushed: the interpreter reports that in its own way.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
-"""What a model is given, through the client of an Electron app: the scenarios of seed 000 §13 and others like them."""
+"""What a model is given: the scenarios of seed 000 §13 and others like them."""
 
-import json
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,9 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.sidecar import COMMAND, REPOSITORY, Home
+from tests.sidecar import Home, Sidecar
 
-PEER: Final = Path(__file__).parents[1] / "context_peer.mjs"
 TODAY: Final = datetime.now(ZoneInfo("Asia/Shanghai")).date()  # the zone of `Home`
 YESTERDAY: Final = (TODAY - timedelta(1)).isoformat()
 LAST_MONTH: Final = (TODAY - timedelta(40)).isoformat()
@@ -39,20 +36,9 @@ def ask(message: str, **more: Any) -> Step:
 
 
 def play(home: Home, steps: Sequence[Step]) -> list[Any]:
-    """The answers of the sidecar to these requests, asked by the app's own client under Node."""
-    done = subprocess.run(
-        ["node", PEER, *COMMAND, "serve"],
-        env=home.environment,
-        cwd=REPOSITORY,
-        input=json.dumps(steps),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
+    """The answers of the sidecar to these requests."""
+    with Sidecar(home) as sidecar:
+        return [sidecar.call(step["method"], **step["params"]) for step in steps]
 
 
 @dataclass(frozen=True)
