@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
+export PYTHONDONTWRITEBYTECODE :=  # without byte code each process compiles what it imports, and each worker all tests
 .PHONY: help setup demo test proof proof-tests fuzz sim sim-bugs lint run bench bench-recall bench-understanding crash format types lock
 
 help:  ## what there is

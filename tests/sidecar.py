@@ -62,13 +62,15 @@ class Home:
         ours = {f"XIAOBAI_{name}": value for name, value in self.settings.items()}
         return {**kept, "HOME": str(self.folder), "TZ": "Asia/Shanghai", **ours}
 
-    def run(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, stdin: str = "", check: bool = True, command: Sequence[str] = COMMAND
+    ) -> subprocess.CompletedProcess[str]:
         """One command of the command line."""
         with TemporaryFile() as given, TemporaryFile() as told, TemporaryFile() as complained:
             given.write(stdin.encode())
             given.seek(0)
             process = start_process(
-                [*COMMAND, *arguments],
+                [*command, *arguments],
                 env=self.environment,
                 cwd=REPOSITORY,
                 stdin=given,

@@ -9,15 +9,15 @@ const path = require('node:path');
 const { once } = require('node:events');
 const { after, before, test } = require('node:test');
 const { SidecarClient, SidecarError } = require('../client.js');
-const { COMMAND, gone, isAlive, makeHome, next, rejection, within } = require('./support/world.js');
+const { COMMAND, WITHIN_MS, gone, isAlive, makeHome, next, rejection, within } = require('./support/world.js');
 
 /** For tests that leave the sidecar as they found it. */
 const shared = new SidecarClient({ command: COMMAND, env: makeHome().env });
 before(() => within(shared.start(), 'start'));
 after(() => shared.close());
 
-async function started(t, { home = makeHome(), ...options } = {}) {
-  const client = new SidecarClient({ command: COMMAND, env: home.env });
+async function started(t, { home = makeHome(), graceMs, ...options } = {}) {
+  const client = new SidecarClient({ command: COMMAND, env: home.env, graceMs });
   t.after(() => client.close());
   await within(client.start(options), 'start');
   return { client, home };
@@ -108,7 +108,7 @@ test('a wrong setting is told in the words of the sidecar', async (t) => {
 });
 
 test('close lets the sidecar finish what it accepted and leave with 0', async (t) => {
-  const { client, home } = await started(t);
+  const { client, home } = await started(t, { graceMs: WITHIN_MS });
   await client.request('sync/status'); // once it is open, leaving waits for nothing but these calls
   const updates = Array.from({ length: 10 }, (_, n) => client.request('memory/update', { userMessage: `问题${n}`, aiResponse: '答' }));
   const how = await within(client.close(), 'close');

@@ -8,7 +8,7 @@ const { PROMPT_WITHOUT_MEMORY, TEMPLATE, createMemory } = require('../agent.js')
 const { ENGLISH, textsFor } = require('../texts.js');
 const { SidecarClient, SidecarError } = require('../client.js');
 const { SidecarSupervisor } = require('../supervisor.js');
-const { COMMAND, makeHome, reaches, within } = require('./support/world.js');
+const { COMMAND, UNHURRIED, makeHome, reaches, within } = require('./support/world.js');
 
 function supervised(t, options = {}) {
   const home = makeHome();
@@ -36,7 +36,7 @@ test('what was updated is loaded and stands in the prompt after its base', async
   const { supervisor } = supervised(t);
   supervisor.start(); // not awaited: the first message may come before the sidecar is up
   const log = [];
-  const memory = createMemory({ supervisor, log: (line) => log.push(line) });
+  const memory = createMemory({ supervisor, limits: UNHURRIED, log: (line) => log.push(line) });
   assert.match(await memory.loadAIMemory(), /# AI 对话记忆/);
   await supervisor.start(); // on a busy machine an update would be queued until then
   await memory.updateAIMemory('我喜欢简洁的代码', '好的，我会记住', { sessionId: 's1', importance: 0.5 });
@@ -52,7 +52,7 @@ test('a plain client will do', async (t) => {
   const client = new SidecarClient({ command: COMMAND, env: makeHome().env });
   t.after(() => client.close());
   await client.start();
-  const memory = createMemory({ client });
+  const memory = createMemory({ client, limits: UNHURRIED });
   assert.equal((await memory.updateAIMemory('问', '答')).recorded, true);
   assert.match(await memory.loadAIMemory(), /- 用户问：问/);
 });
@@ -61,7 +61,7 @@ test('a message is given what belongs to it, once a session', async (t) => {
   const client = new SidecarClient({ command: COMMAND, env: makeHome().env });
   t.after(() => client.close());
   await client.start();
-  const memory = createMemory({ client, limits: { loadMs: 30_000, updateMs: 30_000 }, log: (line) => t.diagnostic(line) });
+  const memory = createMemory({ client, limits: UNHURRIED, log: (line) => t.diagnostic(line) });
   await memory.updateAIMemory('部署脚本放在 scripts/deploy.sh', '好的', { sessionId: 's1' });
   assert.match(await memory.contextFor('部署脚本在哪里', { sessionId: 's2' }), /scripts\/deploy\.sh/);
   assert.equal(await memory.contextFor('部署脚本在哪里', { sessionId: 's2' }), '', 'once a session');
@@ -72,14 +72,14 @@ test('a message is given what belongs to it, once a session', async (t) => {
 test('the template is what the sidecar begins with', async (t) => {
   const { supervisor } = supervised(t);
   await within(supervisor.start(), 'start');
-  const { document } = await createMemory({ supervisor }).load();
+  const { document } = await createMemory({ supervisor, limits: UNHURRIED }).load();
   const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**最后更新**'));
   assert.deepEqual(lines(TEMPLATE), lines(document));
 });
 
 test('an app with another locale gets the English template and messages', async (t) => {
   const { supervisor } = supervised(t, { initialize: { locale: 'en-US' } });
-  const memory = createMemory({ supervisor });
+  const memory = createMemory({ supervisor, limits: UNHURRIED });
   await within(supervisor.start(), 'start');
   const { document } = await memory.load();
   const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**Last updated**'));
@@ -103,7 +103,7 @@ test('without a sidecar there is the template, and nothing is thrown', async () 
 test('updates made while the sidecar restarts are recorded once each, in order', async (t) => {
   const { supervisor } = supervised(t);
   await within(supervisor.start(), 'start');
-  const memory = createMemory({ supervisor });
+  const memory = createMemory({ supervisor, limits: UNHURRIED });
   await memory.updateAIMemory('甲', '答');
   process.kill(supervisor._client.pid, 'SIGKILL');
   await reaches(supervisor, 'waiting');
@@ -129,7 +129,7 @@ test('an update whose answer got lost is not recorded twice', async (t) => {
     lost += 1;
     throw new SidecarError('timeout', 'the answer got lost', { retryable: true });
   };
-  const memory = createMemory({ supervisor });
+  const memory = createMemory({ supervisor, limits: UNHURRIED });
   assert.equal((await memory.updateAIMemory('只记一次', '答')).queued, true);
   await memory.flush();
   assert.deepEqual([lost, memory.queued], [1, 0]);

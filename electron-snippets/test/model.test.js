@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { createMemory, offerModel } = require('../agent.js');
 const { SidecarSupervisor } = require('../supervisor.js');
-const { COMMAND, fake, makeHome, until, within } = require('./support/world.js');
+const { COMMAND, UNHURRIED, fake, makeHome, until, within } = require('./support/world.js');
 
 const TYPED = '球拍是碳素的，上周刚换了线'; // no rule reads it
 const MESSAGES = [TYPED, '我每周三晚上打羽毛球', '今天天气不错', '谢谢', '好的，先这样'];
@@ -22,7 +22,7 @@ async function withModel(t, options) {
   });
   t.after(() => supervisor.stop());
   await within(supervisor.start(), 'start');
-  return { offer, supervisor, memory: createMemory({ supervisor }) };
+  return { offer, supervisor, memory: createMemory({ supervisor, limits: UNHURRIED }) };
 }
 
 async function talk(memory, messages = MESSAGES) {

@@ -95,6 +95,7 @@ def test_devices_find_each_other_on_a_network_that_loses_frames(homes: dict[str,
         travels_both_ways(a, b)
 
 
+@pytest.mark.proof
 def test_guests_on_one_network_pair_by_the_digits_alone_and_meet_again(tmp_path: Path, network: Network) -> None:
     guests = {side: Home(tmp_path / side, device=f"device-{side}", LAN__ENABLED="auto") for side in ADDRESSES}
     with two_sidecars(network, guests) as (a, b):

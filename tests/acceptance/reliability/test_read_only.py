@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,20 +10,10 @@ from typing import Any
 import pytest
 
 from tests.acceptance.environment import files_below, question_counts, unreachable_cloud_settings, wait_for_lines
-from tests.sidecar import COMMAND, REPOSITORY, Home, Sidecar
+from tests.sidecar import COMMAND, Home, Sidecar
 
 IN_GOOD_ORDER = "left in good order"
-
-# Root may write whatever its modes say, until the capability to do so is taken from what it starts: capabilities(7).
-_BOUND_BY_PERMISSIONS = """
-import ctypes, os, sys
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
-if os.geteuid() == 0:
-    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
-        if ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-            sys.exit("this root cannot give up its rights: run the tests as somebody else")
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
+BOUND_BY_PERMISSIONS = (*COMMAND[:2], "tests.acceptance.reliability.bound_by_permissions")
 
 
 @pytest.fixture(params=[IN_GOOD_ORDER, "killed, with a write-ahead log"])
@@ -51,15 +40,7 @@ def _only_to_read(home: Home, *, killed: bool) -> Iterator[Home]:
 
 def ask(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """A command of the owner, whom permissions bind."""
-    return subprocess.run(
-        [sys.executable, "-c", _BOUND_BY_PERMISSIONS, *COMMAND[1:], "--json", *arguments],
-        env=home.environment,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return home.run("--json", *arguments, check=False, command=BOUND_BY_PERMISSIONS)
 
 
 def answer(home: Home, *arguments: str) -> Any:
