@@ -7,13 +7,14 @@ followed when writing, and below `notes/share/` nothing is written.
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from sync.errors import InvalidInput, StorageError
+from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.log.model import MAX_NAME_LENGTH
 from sync.notes.index_format import Index, index_of, new_index, parse_index
 from sync.notes.model import NOTES_PREFIX, SHARE_PREFIX, Note, NoteFile, note_id_of
@@ -142,7 +143,7 @@ class NoteFolder:
         path = self._writable(TEMPLATE_FILE)
         for folder in (path.parent, self.root / NOTES_PREFIX):
             make_folder_below(self.project, folder)
-        if read_once(path) is None:
+        with suppress(DocumentChanged):  # it exists, perhaps since a moment ago by another process
             compare_and_swap(path, None, template.encode())
 
     def remove_leftovers(self, before: float) -> None:

@@ -1,12 +1,13 @@
 """The memory folder: what cannot be listed or read is not gone, and links lead no reader out of the project."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sync.notes import folder as folder_module
-from sync.notes.folder import NoteFolder, repaired_index
+from sync.notes.folder import TEMPLATE_FILE, NoteFolder, repaired_index
 
 NOTE = "# {title}\n\n## Meta\n\n- **Id**: {id}\n\n## One-liner\n\n先备份。\n"
 
@@ -118,3 +119,11 @@ def test_an_id_that_no_command_takes_is_refused_and_names_the_file(folder: NoteF
     assert list(content.notes) == ["MEM-1", "MEM-2"]
     assert any("long.md has an Id of more than" in warning for warning in content.warnings)
     assert all(len(warning) < 200 for warning in content.warnings)
+
+
+def test_processes_that_create_one_folder_at_once_are_not_refused(folder: NoteFolder) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            (folder.root / TEMPLATE_FILE).unlink(missing_ok=True)
+            assert list(pool.map(folder.create, [f"{number}"] * 8)) == [None] * 8
+            assert (folder.root / TEMPLATE_FILE).read_text() == f"{number}"
