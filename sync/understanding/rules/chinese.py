@@ -10,7 +10,7 @@ from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, Change, Fa
 from sync.understanding.rules import chinese_gates as gates
 from sync.understanding.rules.changes import find_change, is_correction
 from sync.understanding.rules.chinese_clauses import is_boss_wish, is_change, read_change, read_clause
-from sync.understanding.rules.chinese_wishes import is_negative, read_polite_wish, read_wish
+from sync.understanding.rules.chinese_wishes import is_negative, lasts_alone, read_polite_wish, read_wish
 from sync.understanding.rules.chinese_words import FAMILY, ME
 from sync.understanding.rules.reading import Reading
 from sync.understanding.rules.topics import section_of, tool_role
@@ -18,6 +18,7 @@ from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_H
 
 _ANNOUNCEABLE: Final = frozenset({FactKind.KNOWLEDGE, FactKind.IDENTITY, FactKind.HABIT, FactKind.PREFERENCE})
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
+_DENIED_VERB: Final = re.compile(r"^[而但也]?不(?:再|会)?(?P<verb>[用吃喝坐穿看走收做住接])")
 
 
 @dataclass(slots=True)
@@ -128,9 +129,8 @@ class _Speaker:
         elif self.foreign and not self._reported and re.match(ME, text):
             self.foreign = False
         self._of_thing = not re.search(ME, text) and (self._of_thing or gates.ONCE_THING.search(text) is not None)
-        self._of_time = (self._of_time or gates.ONCE_TIME.search(text) is not None) and (
-            gates.LASTING_TIME.search(text) is None
-        )
+        is_once = gates.ONCE_TIME.search(text) is not None and gates.ASKS_ADVICE.search(text) is None
+        self._of_time = (self._of_time or is_once) and (gates.LASTING_TIME.search(text) is None)
         self.once = self._of_time or self._of_thing
         over = gates.PAST_OVER.search(text) is not None
         self._lasting_past = (self._lasting_past or gates.STRONG_PAST.search(text) is not None) and not over
@@ -159,6 +159,7 @@ def _read_plain_wishes(sentence: Sentence, clauses: list[_Clause]) -> None:
     """A request without a word of duration counts if a fact explains it: before it, or as a part of its statement."""
     if sentence.is_question:
         return
+    _read_generalised(clauses)
     for clause, after in pairwise(clauses):
         if after.reading is None or gates.QUESTION.search(clause.text):
             continue
@@ -167,11 +168,33 @@ def _read_plain_wishes(sentence: Sentence, clauses: list[_Clause]) -> None:
         if wish is not None and is_reason and clause.reading in (None, wish):
             clause.reading = clause.reading or after.reading
             after.reading, after.is_closed, after.is_part = None, False, True
+    _attach_to_reasons(clauses)
     for before, clause in pairwise(clauses):
         if clause.reading is None and (before.reading is not None or before.is_part):
             clause.is_part = clause.is_part or (
                 not gates.QUESTION.search(clause.text) and read_wish(clause.text, has_reason=True) is not None
             )
+
+
+def _read_generalised(clauses: list[_Clause]) -> None:
+    """Requests that the end of the sentence makes last: 标题用二级，结尾别总结，往后都照这个来."""
+    if any(gates.GENERALISES.match(clause.text) for clause in clauses[1:]):
+        for clause in clauses:
+            if clause.reading is None and not clause.is_closed and gates.SAYS_HOW.match(clause.text):
+                clause.reading = Reading(FactKind.PREFERENCE, None, is_negative(clause.text))
+
+
+def _attach_to_reasons(clauses: list[_Clause]) -> None:
+    """Make a request that holds only for the fact before it a part of its statement: 我不会开车，自驾就不用看了."""
+    is_reason = False
+    for clause in clauses:
+        if is_reason and clause.reading is not None and clause.reading == read_wish(clause.text, has_reason=True):
+            if not lasts_alone(clause.text):
+                clause.reading, clause.is_part = None, True
+        elif clause.reading is not None:
+            is_reason = clause.reading.kind in gates.REASON_KINDS and not clause.reading.is_tentative
+        else:
+            is_reason = is_reason and not clause.is_closed
 
 
 def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bool, past: bool, kin: bool) -> None:
@@ -188,11 +211,11 @@ def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bo
                 return
     is_wish_of_other = foreign and (gates.REPORTED.search(text) or not re.search(r"[你您]|回[答复]", text))
     if not is_wish_of_other and not sentence.is_question:
-        clause.reading = read_wish(text, has_reason=False)
+        clause.reading = read_wish(text, has_reason=False, is_heading=sentence.is_heading)
         if clause.reading is not None:
             return
     is_task = gates.TASK.search(text) is not None and context.announced is None
-    of_the_moment = any(gate.search(text) for gate in (gates.OPINION, gates.PASSING, gates.UNCERTAIN))
+    of_the_moment = any(gate.search(text) for gate in (gates.OPINION, gates.PASSING, gates.EXPERIENCE, gates.UNCERTAIN))
     if foreign or past or is_task or of_the_moment:
         clause.is_closed = True
         return
@@ -263,6 +286,9 @@ def _is_one_statement(before: _Clause, after: _Clause) -> bool:
     if before.reading is None or after.reading is None:
         return False
     if is_change(before.text) and is_change(after.text):
+        return True
+    denied = _DENIED_VERB.match(after.text)
+    if denied is not None and denied["verb"] in before.text and not before.reading.is_negative:
         return True
     if before.reading.kind is not after.reading.kind:
         return False

@@ -79,15 +79,14 @@ def _pieces(sentence: Sentence) -> Iterator[_Piece]:
 
 def _joins_nouns(visible: str, mark: re.Match[str]) -> bool:
     """Whether a mark joins two subjects (my wife and I) and not two clauses."""
-    return re.search(r"(?i)(?:^|[,;] )(?:my|our)(?: [\w'-]+){1,2}$", visible[: mark.start()]) is not None and bool(
-        re.match(r"(?i)\s*and (?:i|my|our)\b", visible[mark.start() :])
-    )
+    before = re.search(r"(?i)(?:^|[,;] |^\w+ )(?:(?:my|our)(?: [\w'-]+){1,2}|me)$", visible[: mark.start()])
+    return before is not None and re.match(r"(?i)\s*and (?:i|my|our|the)\b", visible[mark.start() :]) is not None
 
 
 def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, correction: bool) -> bool:
     """Read every clause; return whether the last one was about the author's family."""
     foreign = False
-    if gates.SARCASM.search(sentence.visible):
+    if any(gate.search(sentence.visible) for gate in (gates.SARCASM, gates.JOKE)):
         for piece in pieces:
             piece.is_closed = True
         return False
@@ -98,7 +97,7 @@ def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, corre
     for piece in pieces:
         text = piece.text
         conditional = condition is not None and piece.end > condition.start()
-        if _BOSS.search(text) is None and not (kin and _KIN_PRONOUN.match(text)):
+        if not (any(rule.search(text) for rule in _AUTHORITY) or (kin and _KIN_PRONOUN.match(text))):
             foreign = conditional or _is_foreign(text, was_foreign=foreign)
         piece.found = _read(piece, sentence, foreign=foreign, kin=kin, correction=correction)
         if piece.found is None and wished and not foreign and gates.DIRECTIVE.search(text) and not piece.is_closed:
@@ -107,9 +106,22 @@ def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, corre
         wished = topic is not None and topic.startswith("reply.")
         if piece.found is not None:
             kin = piece.found.kind is FactKind.RELATIONSHIP and piece.found.slot != "work.boss"
-        elif re.match(rf"(?i)(?:my |our )?{gates.FAMILY}\b", text):
+        elif re.match(rf"(?i)(?:about )?(?:my |our )?{gates.FAMILY}\b", text):
             kin = True
+    _read_duration(sentence, pieces)
     return kin
+
+
+def _read_duration(sentence: Sentence, pieces: list[_Piece]) -> None:
+    """Apply what the first or the last clause says of all requests: for tonight, nothing spicy; no emojis, always."""
+    if len(pieces) > 1 and gates.ONCE_FIRST.match(pieces[0].text):
+        for piece in pieces:
+            if not (gates.STANDING.search(piece.text) or _DECLARES.match(piece.text)):
+                piece.found, piece.is_closed = None, True
+    if not sentence.is_question and any(gates.GENERALISES.search(piece.text) for piece in pieces[1:]):
+        for piece in pieces:
+            if piece.found is None and not piece.is_closed and _SAYS_HOW.search(piece.text):
+                piece.found = Reading(FactKind.PREFERENCE, reply_topic(piece.text))
 
 
 def _is_foreign(text: str, *, was_foreign: bool) -> bool:
@@ -155,6 +167,8 @@ def _asks_for_replies(text: str) -> bool:
 
 def _is_of_the_moment(text: str) -> bool:
     """Whether a clause is a memory, an opinion, a mood, or holds this once."""
+    if _TEXT_IS_QUOTED.search(text):
+        return True
     past = gates.PAST.search(text) is not None and _NOT_OVER.search(text) is None
     return past or any(gate.search(text) for gate in (gates.OPINION, gates.PASSING, gates.ONCE))
 
@@ -176,6 +190,8 @@ def _read_rules(text: str) -> Reading | None:
 
 def _read_change(text: str, *, correction: bool) -> Reading | None:
     """A change or a correction that names no topic that a rule knows; it counts only if it changes a known fact."""
+    if " " not in text:
+        return None
     role = tool_role(text)
     if role is not None and grammar.SWITCHED_TOOL.search(text):
         return Reading(FactKind.PREFERENCE, role)
@@ -209,9 +225,13 @@ _NOT_OVER: Final = re.compile(
     r"(?i)\bnow\b|\bsince\b|these days|\bmoved\b|\bswitched\b|\bbecame\b|\bquit\b|\bstopped\b|\bretired\b"
     r"|got (?:married|divorced|rid)|\bleft\b|\bdied\b|\bput \w+ down"
 )
+_TEXT_IS_QUOTED: Final = re.compile(
+    rf"(?i)\b(?:motto|slogan|sign|headline|title|subject|tagline|label|name tag|note) (?:is|was|reads) {HIDDEN}"
+)
+_SAYS_HOW: Final = re.compile(r"(?i)^(?:no|less|more|fewer|only|skip|use|keep|code|answers?|replies)\b|\bover\b|\bin\b")
 _POLITE: Final = re.compile(r"(?i)(?:would|could|can|will) you (?:please |kindly )?(?P<wish>[^?]+)\?$")
 _DECLARES: Final = re.compile(r"(?i)(?:i|i'm|im|i've|my|we|our)\b")
-_BOSS: Final = next(rule.pattern for rule in RULES if rule.topic == "work.boss")
+_AUTHORITY: Final = tuple(rule.pattern for rule in RULES if rule.topic in ("work.boss", "house.rule"))
 _ON_MY_DEVICE: Final = re.compile(r"(?i)^(?:on|from|with) my (?-i:[A-Z])[\w-]+$")
 _KIN_PRONOUN: Final = re.compile(r"(?i)(?:she|he|they)\b")
 _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was born| works?| can't| doesn't|'re)\b")
@@ -219,7 +239,9 @@ _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was 
 
 def _wish(text: str, sentence: Sentence) -> Reading | None:
     """A lasting request; not one about the task at hand."""
-    return None if sentence.is_question else _lasting_wish(text)
+    if sentence.is_question or (sentence.is_heading and gates.STANDING.search(text) is None):
+        return None
+    return _lasting_wish(text)
 
 
 def _lasting_wish(text: str) -> Reading | None:
@@ -251,7 +273,18 @@ def _slot(rule: ClauseRule, match: re.Match[str], text: str) -> str | None:
             return _tool_slot(text)
         case "device":
             return _device_slot(text)
-        case "plan" | "schedule" | "finance" | "decision" | "family" | "pet" | "identity" | "health" | "work.boss":
+        case (
+            "plan"
+            | "schedule"
+            | "finance"
+            | "decision"
+            | "family"
+            | "pet"
+            | "identity"
+            | "health"
+            | "work.boss"
+            | "house.rule"
+        ):
             return None
         case other:
             return other

@@ -26,7 +26,8 @@ _HABITUAL: Final = (
     r"|code|program"
     r"|develop|teach|coach|tutor|lecture|nurse|sell|trade|ship|serve|host|deploy|release|store|name|tag|invoice|bill"
     r"|charge|invest|rent|own|lease|breed|raise|grow|farm|hunt|knit|sew|bake|cook|eat|drink|smoke|sleep|wake|get up"
-    r"|wear|speak|read on|listen (?:to|on)|read (?!the\b|this|that|about)|study|practi[sc]e|meditate|pray"
+    r"|wear|speak|read on|listen (?:to|on)|read (?!the\b|this|that|about)|look after|watch|study|practi[sc]e|meditate"
+    r"|pray"
     r"|volunteer|travel|fly|sail|camp"
     r"|attend|go|use|support"
     r"|accept|close|open|collect|repair|restore|import|export|manage|lead|supervise|organi[sz]e|edit|film|stream|blog"
@@ -35,8 +36,10 @@ _HABITUAL: Final = (
     r"|nosebleeds|hay fever|hives|dizzy)|run (?!on\b|the\b|into\b|out\b)|do (?:not )?(?:yoga|pilates|shift work"
     r"|code freezes|night shifts)|keep (?:my|our|all|bees|chickens)"
     r"|take (?:(?:[\w-]+ ){0,3}(?:pills?|tablets?|medication|meds|drops|injections|lithium|insulin|statins"
-    r"|steroids|supplements)\b|notes|the (?:bus|train|tram|metro)|my (?:coffee|tea))|share a (?:flat|house|room"
-    r"|office|desk|car)|shop at|bank with|do|review|merge|get (?:up|home|paid)|take the \d|squash|rebase|test"
+    r"|steroids|supplements)\b|notes|the (?:bus|train|tram|metro)|my (?:coffee|tea))|share (?:a|one|two) (?:bedroom"
+    r"|flat|house|room"
+    r"|office|desk|car)|shop at|bank with|do|review|merge|get (?:up|home|paid|\w+ (?:days?|weeks?) off)|produce"
+    r"|manufacture|brew|take the [\d:]+|squash|rebase|test"
     r"|back up)"
 )
 _WITH_RHYTHM: Final = (  # verbs of one act, which say a habit beside always or never
@@ -54,20 +57,27 @@ OPEN_I: Final = re.compile(
 HAVE: Final = re.compile(
     r"(?i)^(?:i|we)(?:'ve)?(?: (?:also|only|both|still|always))* (?:have|got|have got) (?:[\w'-]+ ){0,3}"
     r"(?:newborn|baby|boys|girls|kids|teenagers?|stutter|lisp|feet|skin|hair|eyes|eyesight|teeth|blood|tattoos?"
-    r"|mortgage|garden|soil|yard|allotment|lawn|membership|subscription|season ticket|lease|tenants?|employees|staff"
+    r"|pin|plate|implants?|screws|mortgage|garden|soil|yard|allotment|lawn|membership|subscription|season ticket"
+    r"|lease|tenants?|employees|staff"
     r"|dialect|accent|(?:dodgy|bad|weak|trick|gammy|sore|stiff|artificial|new) (?:knees?|back|hips?|shoulders?"
     r"|wrists?|neck|heart|ankles?))\b(?! (?:that|which|who)\b)"
 )
 OPEN_IM: Final = re.compile(
-    r"(?i)^(?:i'm|i am|im|we're|we are)(?: (?:also|still|only|not|all))* (?:(?:on|at|with|from) (?-i:[A-Z])"
+    r"(?i)^(?:i'm|i am|im|we're|we are)(?: (?:also|still|only|not|all))* (?:(?:on|at|with|from) (?:an? )?(?-i:[A-Z])"
+    r"|(?:rubbish|terrible|hopeless|useless|bad|good|great|new) (?:with|at|to)\b"
     r"|(?:an?|the only) (?!bit\b|little\b"
     r"|lot\b|tad\b|mess\b)\w|not allowed\b|not on (?-i:[A-Z])|al+erg|colou?r|\d\d\b|short|tall\b|(?:left"
-    r"|right)-|never free\b|more of an? |(?:not )?religious|getting (?:married|divorced)|(?:terrified|scared"
+    r"|right)-|never free\b|not much of an?\b|here on an?\b|on the (?:\w+ )?floor\b|used to (?:(?-i:[A-Z])|\w+ing\b)"
+    r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty"
+    r"|ninety)(?:-\w+)?\b|on probation\b|more of an? |(?:not )?religious|getting (?:married|divorced)|(?:terrified"
+    r"|scared"
     r"|afraid|fond|in charge|responsible) (?:of|for)\b"
     r"|on my (?:first|second|third|last|\w+th) (?:month|year|week|term|semester|pregnancy))"
 )
 _OWN_NOUNS: Final = (
-    r"(?:knees?|back|hips?|shoulders?|wrists?|neck|ankles?|elbows?|stomach|skin|hair|eyes?|eyesight|hearing"
+    r"(?:stairs|ceilings?|windows?|roof|walls|place|desk|office|bathroom|bedroom|knees?|back|hips?|shoulders?|wrists?"
+    r"|neck|ankles?|elbows?|stomach|skin"
+    r"|hair|eyes?|ears?|eyesight|hearing"
     r"|voice|teeth"
     r"|blood (?:type|pressure|sugar)|budget|income|salary|rent|mortgage|savings|pension|class(?:es)?|pupils"
     r"|students|team"
@@ -83,7 +93,8 @@ _OWN_NOUNS: Final = (
     r"|commute|bike|truck|boat|phone|laptop|computer)"
 )
 OPEN_MY: Final = re.compile(
-    rf"(?i)^(?:my|our)(?: [\w'-]+){{0,3}}? {_OWN_NOUNS}(?: (?:for|at|in|of|on) [\w'-]+)? (?:is|are|has|have"
+    rf"(?i)^(?:my|our)(?: [\w'-]+){{0,3}}? {_OWN_NOUNS}(?: (?:for|at|in|of|on) [\w'-]+)? (?:hurts?|begins?"
+    rf"|year (?:begins|starts|ends)|is|are|has|have"
     rf"|runs?|lives?|works?|starts?|ends?"
     rf"|costs?|goes"
     r"|takes?|needs?|uses?|speaks?|returns?|forbids?|requires?|allows?|expires?|sits?|faces?|includes?"
@@ -91,13 +102,14 @@ OPEN_MY: Final = re.compile(
     r"|don't|won't|must|rehearses|meets)\b"
 )
 TASK_NOUNS: Final = re.compile(
-    r"(?i)^(?:my|our)(?: [\w'-]+){0,2} (?:question|problem|issue|error|code|script|test|tests|build|essay"
-    r"|draft|text|email|letter|file|query|loop|function|output|table|list|point|guess|idea|opinion|bad|mistake"
+    r"(?i)^my bad\b|^(?:my|our)(?: [\w'-]+){0,2} (?:question|problem|issue|error|code|script|test|tests|build|essay"
+    r"|draft|text|email|letter|file|query|loop|function|output|table|list|point|guess|idea|opinion|mistake"
     r"|answer|brain|wallet|bank account|bed|alarm|request|text|sentence|understanding|impression|plan|internet"
     r"|wifi|page|site|program|image|bot|regex|container|pod)\b"
 )
 FOR_ME: Final = re.compile(
-    r"(?i)^(?:no|only|never)? ?[\w' -]{3,30}(?: only)?,? (?:for me|in our repo|in this repo|in our team"
+    r"(?i)^(?!.*\b(?:or|too|enough|good|fine|great|works?|sounds?|looks?|perfect|easy|hard)\b)(?:no|only"
+    r"|never)? ?[\w' -]{3,30}(?: only)?,? (?:for me|in our repo|in this repo|in our team"
     r"|at our \w+)$|^(?:no|only|never) [\w' -]{3,30} here$"
     r"|^nothing (?:with|in|from) [\w' -]+|^no [\w' -]{3,30} in (?:my|our) [\w' -]+$"
 )
@@ -105,14 +117,17 @@ RESULTS: Final = re.compile(
     r"(?i)^(?:i|we)(?:'ve| have) (?:never|always)\b|^(?:i|we) haven't got\b|^(?:i|we)(?: (?:don't|do not"
     r"|dont))? (?:have|own) (?:an? |any |no )?(?:smartphone|phone"
     r"|car|licen[cs]e|driving licen[cs]e|tv|oven|dishwasher|garden|balcony|kids|children|pets|siblings"
-    r"|internet at home)\b|^(?:i've |we've )?been"
+    r"|internet at home|(?:health |life )?insurance|bank account|credit card|(?-i:[A-Z])[\w-]+$)\b|^(?:i've "
+    r"|we've )?been"
     r" (?:vegan|vegetarian|sober|married|divorced|diabetic|self-employed|retired)\b"
     r"|^the (?:kids|twins|children|box|boxes) (?:are|is|go|goes|runs?|attend)\b|^(?:the )?baby(?:'s| is) due\b"
     r"|^(?:nobody|no one"
     r"|everyone|most|half|some|all) (?:in|on|of) (?:my|our) |^no (?:kids|children|pets|car|siblings|garden"
     r"|oven|tv)\b|^(?:i|we)(?:'ve| have)? (?:(?:just|finally|recently|already) )?(?:quit|gave up|given up"
-    r"|never (?:learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married|divorced|engaged)|retired|signed with"
-    r"|went with|switched|moved|been (?:a |an |on )?(?:vegan|vegetarian|sober|diabetic|married|single|living"
+    r"|signed up|enrolled|registered|never (?:finished|learned|learnt|had|been|drink|ate|eat)|lost my|got (?:married"
+    r"|divorced|engaged)|retired|signed with"
+    r"|went with|switched|moved|(?:worked|lived|taught|driven|played|run|owned)\b.*\b(?:for|since)\b|been (?:a |an "
+    r"|on |off )?(?:sugar|vegan|vegetarian|sober|diabetic|married|single|living"
     r"|working|using|doing|running|with)|had my \w+ (?:out|removed|replaced)|stopped|sold|dropped)\b"
     r"|\bmoney is tight\b|\bis off the table\b|^(?:the )?(?:final )?(?:exam|deadline|wedding|launch|trip"
     r"|flight|soil|flat|house|garden|office|race day|due date|defen[cs]e|surgery|move|party|concert|recital"
@@ -142,7 +157,7 @@ ELLIPSIS: Final = (
         "i ",
         re.compile(
             r"(?i)^(?:can't|cant|cannot|(?:don't|dont)(?= (?:eat|drink|drive|smoke|speak|own|have|do|like)\b)"
-            r"|got|live|work|speak)\b(?! (?:you|worry|mind|bother|forget|know"
+            r"|got|live|work(?! (?:out|through|up|on)\b)|speak)\b(?! (?:you|worry|mind|bother|forget|know"
             r"|do that|tell|ask|use|say|it\b|that\b|this\b|be|make|give|go|add|include|explain|write))"
         ),
     ),

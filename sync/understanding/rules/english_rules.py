@@ -7,7 +7,7 @@ from sync.understanding.rules.english_gates import FAMILY
 from sync.understanding.rules.reading import rule
 
 _I: Final = (
-    r"(?:\b(?:i|we|me and my \w+|my \w+ and i)\b|^)(?: (?:also|only|just|really|always|usually|never|still"
+    r"(?:\b(?:i|we|me and (?:my|the) \w+|my \w+ and i)\b|^)(?: (?:also|only|just|really|always|usually|never|still"
     r"|mostly|mainly|personally|normally|generally|often|typically|now|currently|already|actually|absolutely"
     r"|both|all|don't|do not|dont|can't|cannot|cant|can not|won't|do|sometimes|rarely|hardly|definitely"
     r"|tend to|try to|have to|kinda|sort of|totally))*"
@@ -20,13 +20,14 @@ _IM: Final = (
 
 _CONDITION_WORDS: Final = (
     r"(?:asthma\w*|diabet\w+|celiac|coeliac|epilep\w+|adhd|add|autis\w+|dyslex\w+|migraines?|arthritis|ibs"
-    r"|crohn\w*|eczema|psoriasis|depress\w+|anxiety|insomnia|hypertension|blood pressure|pacemaker"
+    r"|crohn\w*|eczema|psoriasis|depress?\w+|anxiety|insomnia|hypertension|blood pressure|pacemaker"
     r"|hearing aids?|wheelchair|crutches|parkinson\w*|dementia|alzheimer\w*|cancer|chemo\w*|dialysis|pregnant"
     r"|pregnancy|breast-?feeding|colou?r-?blind|blind|deaf|hard of hearing|short-?sighted|near-?sighted"
     r"|tinnitus|vertigo|gout|anaemi\w+|anemi\w+|lactose\w*|gluten\w*|intoleran\w+|bad (?:back|knee|hip"
     r"|shoulder|heart)|herniated|slipped disc|stroke|heart (?:condition|attack)|hip replacement"
     r"|knee replacement|surgery|cast|sciatica|scoliosis|endometriosis|pcos|thyroid|hypothyroid\w*|ocd|ptsd"
-    r"|bipolar|seizures?|immunocompromised|transplant|prosthe\w+|dentures|braces|hay fever|acid reflux|kidney"
+    r"|bipolar|seizures?|immunocompromised|transplant|prosthe\w+|dentures|braces|hay fever|acid reflux|kidney|hives"
+    r"|chronic \w+|visually impaired|screen reader"
     r"|allerg\w+|phobi\w+|fear of (?:heights|flying))"
 )
 RULES: Final = (
@@ -67,7 +68,7 @@ RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "name",
-        r"(?i)\bmy (?:full |first |last |real |legal )?name(?:'s| is)\b|^(?:i'm|i am"
+        r"(?i)\bmy (?:full |first |last |real |legal )?(?:name|surname)(?:'s| is)\b|^(?:i'm|i am"
         r"|it's) (?-i:[A-Z][a-z]+)(?: (?-i:[A-Z][\w-]+))?$|\bthey call me\b",
     ),
     rule(
@@ -88,7 +89,8 @@ RULES: Final = (
         "location",
         r"(?i)(?:\b(?:i|we)\b|^)(?: (?:now|currently|actually|still|both|all|just))* (?:live|reside|rent"
         rf"|stay permanently)\b|{_IM} (?:based|living|located|in (?-i:[A-Z])|from (?-i:[A-Z])|calling from)|\b(?:i"
-        r"|we)(?:'ve| have)? (?:just |recently |finally )?(?:moved?|relocated|settled) (?:to|in|into|from|back)"
+        r"|we|me and (?:my|the) \w+)(?:'ve| have)? (?:just |recently |finally )?(?:moved?|relocated|settled) (?:to|in"
+        r"|into|from|back)"
         r"|\bmy (?:time ?zone|address|home ?town|city)(?:'s| is)",
     ),
     rule(
@@ -105,7 +107,8 @@ RULES: Final = (
         r"|treasurer|secretary)|your) (?!bit|little|lot|fan of|big fan|huge fan|tad|idiot|mess"
         r"|genius|fool|wreck|zombie|disaster|hurry|rush|total|complete|bad person|moron|potato"
         rf"|machine)[\w' -]{{3,60}}|{_IM} (?:retired|unemployed|self-employed|freelanc\w+|between jobs"
-        r"|semi-retired|studying|training (?:to|as)|doing a (?:phd|masters|degree)|in (?:my )?(?:first|second"
+        r"|semi-retired|studying|training (?:to|as)|doing an? (?:[\w-]+ )?(?:phd|master'?s|degree|mba)"
+        r"|in (?:my )?(?:first|second"
         rf"|third|final|\d\w+) year|on (?:parental|maternity|paternity|sick) leave)|{_I} (?:teach|run|own|manage"
         r"|lead|study|drive|farm|freelance|nurse|coach|volunteer|home-?school|do (?:[\w-]+ ){0,2}(?:work"
         r"|research|design|consulting)|work (?:as|for|at|in|on|with|night|from|part|full|remotely|saturdays"
@@ -129,7 +132,7 @@ RULES: Final = (
     rule(
         FactKind.IDENTITY,
         "identity",
-        r"(?i)\bi hold (?:a|an)\b|\bi have (?:a|an) (?:[\w-]+ ){0,3}(?:licen[cs]e|degree|phd|masters"
+        r"(?i)\bi hold (?:a|an)\b|\bi(?:'ve| have)(?: got)? (?:a|an) (?:[\w-]+ ){0,3}(?:licen[cs]e|degree|phd|masters"
         rf"|certificate|green card|visa|citizenship|passport)\b|{_IM} (?:an? )?(?:night owl|early bird"
         r"|morning person|introvert|extrovert|vegan|atheist|christian|buddhist|only child|twin|veteran|expat"
         r"|immigrant)\b",
@@ -141,7 +144,7 @@ RULES: Final = (
         r"|ies)|kittens?|greyhounds?|parrots?|budgies?|hamsters?|rabbits?|goldfish|fish|tortoises?|turtles?"
         r"|horses?|ponies|pony|chickens|hens|goats?|guinea pigs?|ferrets?|snakes?|gecko|labradors?|lab|poodle"
         r"|corgi|terrier|collie|beagle|spaniel|retriever)\b|\bmy (?:dog|cat|puppy|kitten|parrot|budgie|hamster"
-        r"|rabbit|horse|labrador|poodle|corgi)(?:'s| is| has| can)\b",
+        r"|rabbit|horse|labrador|poodle|corgi)(?: (?-i:[A-Z])\w+)?(?:'s| is| has| can)\b",
     ),
     rule(
         FactKind.RELATIONSHIP,
@@ -164,16 +167,29 @@ RULES: Final = (
         r"|insists|prefers|likes"
         r"|requires|expects|reads|won't|refuses)\b",
     ),
+    rule(  # what those who have a say about the author's home or work do not allow
+        FactKind.CONSTRAINT,
+        "house.rule",
+        r"(?i)^(?:my|our|the) (?:landlord|landlady|building|school|employer|company|hoa|council|nursery"
+        r"|landlords)(?:'s)? (?:won't"
+        r"|will not|doesn't|does not|don't|do not|never) (?:allow|permit|let|accept)s?\b|^(?:my|our) (?:landlord"
+        r"|landlady"
+        r"|building|school"
+        r"|employer|company|office|lease|contract) (?:forbids|bans|blocks|only allows|prohibits|requires)\b",
+    ),
     rule(
         FactKind.POSSESSION,
         "device",
         r"(?i)\b(?:my|our)(?: \w+){0,2} (?:laptop|computer|pc|desktop|phone|machine|tablet|car|ride|bike|camera"
         r"|keyboard|monitor|printer|router|tv|watch|oven|kitchen|flat|house|apartment|garden|server|nas|console"
         r"|setup|rig|guitar|piano|van|truck|motorbike|e-?reader)(?:'s| is| are| has| runs?|s are)\b(?! (?:broken"
-        r"|slow|dead|down|making|not (?:working|turning)|too|acting|freezing|stuck|full))|\b(?:on|from"
+        r"|slow|dead|down|making|about to|dying|not (?:working|turning)|too|acting|freezing|stuck|full))|\b(?:on|from"
         rf"|with) my (?-i:[A-Z])[\w-]+|{_I} (?:own|drive|ride|only own)\b(?! (?:me|it|home|there|to))|\b(?:i"
-        r"|we) have (?:a|an|two|no|only a) (?:[\w-]+ ){0,3}(?:car|bike|laptop|pc|macbook|iphone|oven|garden"
-        r"|balcony|piano|guitar|camera|printer|nas|van|house|microwave|dishwasher|3d printer|telescope|allotment"
+        rf"|we)(?:'ve| only)? (?:have|got|have got) an? (?:[\w-]+ ){0, 2}(?-i:[A-Z])\w+ (?-i:[A-Z]*)\d+|\b(?:i"
+        r"|we)(?:'ve| only)? (?:have|got|have got) (?:a|an|two|no|only a) (?:[\w-]+ ){0,3}(?:car|bike|laptop|pc"
+        r"|macbook|iphone|oven|garden"
+        r"|balcony|piano|guitar|camera|printer|nas|van|house|kitchen|pixel|galaxy|thinkpad|chromebook|phone|tablet"
+        r"|microwave|dishwasher|3d printer|telescope|allotment|acres|plot|field|barn|shed|cottage"
         r"|boat)\b",
     ),
     rule(
@@ -192,8 +208,10 @@ RULES: Final = (
         r"(?i)\b(?:i|we)(?!'d (?:really |absolutely )?(?:like|love)\b)(?:'d)?(?: (?:really|absolutely|only|just"
         r"|do|don't"
         r"|dont|do not|much|never|generally|usually|always|tend to|'d|would|quite|strongly|kinda|still|no longer"
-        r"|also))* (?:love|like|prefer|hate|dislike|enjoy|detest|adore|can't stand|cannot stand|cant stand"
-        r"|despise|favou?r|rather)\b(?! (?:to (?:know|see|get|hear|ask|learn|make|buy|book|find|have)|it|this"
+        r"|also))* (?:love|like|prefer|prefre|perfer|hate|dislike|enjoy|detest|adore|can't stand|cannot stand"
+        r"|cant stand"
+        r"|despise|favou?r|rather)\b(?! (?:the \w+ (?:of|in) (?:the|your|this|that)|to (?:know|see|get|hear|ask|learn"
+        r"|make|buy|book|find|have)|it|this"
         r"|that|you|your|how|the (?:idea|way|sound|first|second|third|last|old|new|other|short|long|previous"
         r"|original|current|one|answer|blue|red)|an? \w+ template|if|when|be\b|option|version|variant|number"
         r"|plan [a-z]\b))(?P<o>[^,.]{2,40})"
@@ -204,7 +222,10 @@ RULES: Final = (
     rule(
         FactKind.HABIT,
         "schedule",
-        rf"(?i){_I} [\w' ]{{0,30}}\b(?:every (?:day|week|month|year|morning|evening|night|other|monday|tuesday"
+        rf"(?i)(?:{_I}|^(?:my|our)(?! (?:team |group )?(?:lead|manager|boss|director|head"
+        rf"|kid))(?: [\w'-]+){{1,3}}) [\w' ]{{0,30}}\b(?:every (?:day|week|month|year|morning|evening|night|other"
+        rf"|second|third|monday"
+        rf"|tuesday"
         r"|wednesday|thursday|friday|saturday|sunday|weekend|sunday night)|each (?:morning|evening|week|day"
         r"|monday|friday|sunday)|on (?:mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays|weekends"
         r"|weekdays)|(?:once|twice|three times|\w+ times) a (?:day|week|month|year)|daily|weekly"
@@ -217,7 +238,7 @@ RULES: Final = (
     rule(
         FactKind.PLAN,
         "plan",
-        r"(?i)\b(?:i|we) (?:plan|intend) to .{4,}|\b(?:i|we)(?:'m|'re| am| are)? (?:planning|going|moving"
+        r"(?i)\b(?:i|we) (?:plan|intend) to .{4,}|\b(?:i|we)(?:'m|'re| am| are)? (?:planning|going|off|moving"
         r"|flying|getting married|starting|leaving"
         r"|travell?ing|expecting|retiring|switching|launching|due|graduating|selling|taking|having|running"
         r"|seeing)\b.{0,40}\b(?:in|on|by|next|this|before|after|until|at the end of) (?:\d|january|february|march"
@@ -236,7 +257,8 @@ RULES: Final = (
     rule(
         FactKind.KNOWLEDGE,
         "finance",
-        r"(?i)\b(?:i|we) (?:earn|make|owe|save|pay|send|spend|take home)\b.{0,20}(?:[£$€]|\d)|\b(?:my "
+        r"(?i)\b(?:i|we) (?:earn|make|owe|save|pay|send|spend|take home)\b.{0,20}(?:[£$€]|\d|\bthousand\b|\bhundred\b"
+        r"|\bgrand\b)|\b(?:my "
         r"|our )?(?:rent|mortgage|salary|income|budget|loan)\b(?:'s| is| are).{0,12}\d|\b(?:i've|i have|we've"
         r"|we have) (?:got )?(?:about )?[£$€]?\d[\d,.]*k?\b.{0,12}\b(?:left|saved|in)\b",
     ),
@@ -244,8 +266,8 @@ RULES: Final = (
         FactKind.DECISION,
         "decision",
         r"(?i)\b(?:i|we)(?:'ve| have)? (?:(?:just|finally|all|also) )*(?:de[cs]id\w*|agreed|chose|chosen"
-        r"|settled on|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether|it|that"
-        r"|this)\b)|\bwe(?:'re"
+        r"|settled on|picked|opted|signed off|committed to|resolved to|voted)\b(?! (?:yet|whether|it"
+        r"|this|that (?!nothing|every|no\b|all\b|we\b|the\b))\b)|\bwe(?:'re"
         r"| are) (?:going with|dropping|sticking with|moving to|switching to|standardi[sz]ing on|migrating)\b"
         r"|\b(?:i|we) (?:won't|will not|will) be (?:renewing|using|moving|dropping|switching)\b|\bit(?:'s"
         r"| is) (?:decided|settled|final)\b",

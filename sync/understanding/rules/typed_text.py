@@ -24,7 +24,7 @@ _MACHINE_TEXT: Final = re.compile(
     r"""(?x)
     ://|</?[A-Za-z!?|｜][^<>]*>|\[/?[A-Za-z_ ]{2,20}\]|\[/?系统|-{4,}|={3,}|[★©]|\\n|\\t
     |^[ ]?(?:\#|>|[|]|\$[ ]|//|/\*|\*/|\#!|--[ ]|@\w+[ ]|\.\w+rc\b)
-    |\b\d{1,2}:\d{2}:\d{2}\b|\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]]
+    |\b\d{1,2}:\d{2}:\d{2}\b|\bERR!|\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]]
     |[{};]\s*$|\w[ ]?={1,3}[ ]?["'\w]|\w\.\w+\(|console\.
     |[{\[]\s*"|\w\(\)|=>|===?
     |\b(?:const|def|function|return|assert|import|SELECT|INSERT)\b[ (]
@@ -80,15 +80,16 @@ _SENTENCE: Final = re.compile(
 )
 _ABBREVIATION: Final = re.compile(r"\b(?:e\.g|i\.e|vs|mr|mrs|dr|ms|st|etc)\.$", re.IGNORECASE)
 _COLON: Final = re.compile(r"(?:(?<!\d)[:：]|[:：](?!\d))(?![\\/])")
-_DASH: Final = re.compile(r"\s[-–—]{1,2}\s|——?")
+_BREAK: Final = re.compile(r"\s[-–—]{1,2}\s|——?|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff]{4})")
 # The text before a colon that its writer's own words may follow.
 _OWN_HEAD: Final = re.compile(
     r"(?i)我|咱|本[人组所司校院店]|目标|情况|约定|结论|决定|拍.?板|敲定|通过|要求|规矩|规则|原则|习惯|偏好"
-    r"|补充|说明|记住|记一下|记下|记得"
+    r"|补充|说明|请教|咨询|问问|记住|记一下|记下|记得"
     r"|提醒|注意|更正|纠正|另外|还有|其实|对了|顺便|备注|问题是|原因|根因|正事|背景|计划|安排|分工|配置|技术栈"
     r"|架构|选型|新规|红线|底线"
     r"|前提|限制|条件|事实|总之|也就是|两件事|几点|一点|忌口|过敏|爱好|现状|方案|流程|栈"
-    r"|\b(?:i|my|me|we|our|note|remember|btw|also|thing|things|preference|preferences|rule|rules|goal|goals"
+    r"|\b(?:i|my|me|we|our|note|remember|btw|also|thing|things|question|situation|preference|preferences|rule|rules"
+    r"|goal|goals"
     r"|correction|please"
     r"|decided|decision|reminder|context|background|update|facts?|fyi|heads[ -]up|money|it|problem|cause"
     r"|turned out|setup"
@@ -99,29 +100,35 @@ _FOREIGN_HEAD: Final = re.compile(  # a text to work on, a speaker, an example f
     r"|文案|稿|声明|评语|发言|致辞|检讨|日记|帖子|文章|论文|总结|通知|公告)|精简|简介|作文|帮我(?:写|改|看)"
     r"|翻译|译成|译文|[翻译][成为]|改写|改[成得为]|润色|续写|扩写|缩写|仿写|校对|检查|语法|总结|概括|归纳|提炼"
     r"|[写编造拟][个段一首封篇条句份]|填空"
-    r"|写一下|写成|这(?:句|段|首|篇|封|条|则|份)|那(?:句|段|首|篇|封|条|则)|下[面列]|以下|上面|如下|根据"
+    r"|写一下|写成|[合并]成|这[两几三](?:句|段)|这(?:句|段|首|篇|封|条|则|份)|那(?:句|段|首|篇|封|条|则)|下[面列]"
+    r"|以下|上面|如下|根据"
     r"|出[题三]|阅读|造句|格式|主角|台词|旁白"
     r"|独白|意思|怎么[说读念]|评论|评价|短评|弹幕|日志|报错|输出|返回|自白|文案|标题|签名|简历|求职信|歌词"
     r"|字幕|例句|例如|比如|譬如|作文|开头"
     r"|正则|匹配|字符串|断言|代码|输入|变量|(?:说|讲|告诉|表示|回[复答]|问|喊|道|称|叫|发|留言|发言|原话)(?:我"
     r"|我们|大家|他|她|过|了|的)?\s*$"
     r"|\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|write|turn|fix|correct|lyrics"
-    r"|following|below|edit"
+    r"|following|below|edit|merge|combine|these two|make it"
     r"|says?|said|told|asked|wrote|goes|reads?|tweet|caption|headline|slogan|poem|haiku|story|dialogue|script"
     r"|sentence"
     r"|paragraph|text|quote|letter|review|example|convert|into|polish|shorten|subtitle|regex|string|input"
-    r"|output|error"
+    r"|output|error|essay|mistakes|typos|homework|composition|(?:more|less) (?:formal|casual|polite|friendly|concise)"
+    r"|shorter|catchier"
     r"|name a|copied|pasted|docs|documentation|manual|readme|note says|novel|character|resume|cv|cover letter"
     r"|bio|speech|toast|draft)\b"
 )
-_TEXT_AT_HAND: Final = re.compile(  # before a dash that a text follows
+_TEXT_AT_HAND: Final = re.compile(  # before a dash or a gap that a text follows
     r"(?i)^\W*(?:please |can you |could you |now )?(?:make|shorten|rewrite|rephrase|fix|correct|improve|polish"
     r"|translate"
     r"|summari[sz]e|proofread|reword|simplify|edit|expand)\b.{0,12}\b(?:this|it|text|sentence|line|paragraph|below)\b"
-    r"[^-]{0,24}$|^[^，,。]{0,6}(?:翻译|润色|改写|校对|缩写|扩写|概括|总结|精简|修改|译)[^，,。]{0,8}$"
+    r"[^-]{0,24}$|^[^，,。]{0,12}(?:翻译|润色|重写|重述|改写|校对|缩写|扩写|概括|总结|精简|修改|译|加标点|断句|分段"
+    r"|纠错|改错|朗读)[^，,。]{0,8}$"
 )
 _TEXT_TASK: Final = re.compile(  # a request about a text in the same message without a colon
-    r"(?i)^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
+    r"(?i)^\W*[^，,。我]{0,6}(?:下面|以下|下列)(?:的|这|几|一)?(?:通知|句|话|段|文|内容|邮件|公告|材料|标题|回复|评论)"
+    r"|^\W*(?:please )?(?:give|add|put|find|suggest) (?:this|the following) (?:notice|text|paragraph|post|message"
+    r"|email|letter|story|poem)\b"
+    r"|^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
     r"|朗读|改一?下|译)(?!.{0,12}(?:之前|前)[先，,])"
     r"(?:一?下)?(?:这|下|以下|成|为)"
     r"|^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:修?改|润色|优化|检查|完善|看看?)(?:一?下)?(?:我的"
@@ -141,6 +148,7 @@ class Sentence:
 
     text: str
     visible: str
+    is_heading: bool = False  # a colon follows, and the text that it announces
 
     @property
     def is_question(self) -> bool:
@@ -187,7 +195,7 @@ def _sentences(line: str) -> Iterator[Sentence]:
             continue
         foreign = _foreign_colon(visible[start : match.end()])
         end = match.end() if foreign is None else start + foreign.start()
-        yield Sentence(line[start:end], visible[start:end])
+        yield Sentence(line[start:end], visible[start:end], is_heading=foreign is not None)
         if foreign is not None and (foreign[0] not in ":：" or _FOREIGN_HEAD.search(visible[start:end])):
             return
         start = match.end()
@@ -204,4 +212,4 @@ def _foreign_colon(sentence: str) -> re.Match[str] | None:
         head = sentence[: mark.start()]
         if _FOREIGN_HEAD.search(head) or not _OWN_HEAD.search(head):
             return mark
-    return next((mark for mark in _DASH.finditer(sentence) if _TEXT_AT_HAND.search(sentence[: mark.start()])), None)
+    return next((mark for mark in _BREAK.finditer(sentence) if _TEXT_AT_HAND.search(sentence[: mark.start()])), None)
