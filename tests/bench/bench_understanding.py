@@ -64,18 +64,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--verbose", action="store_true", help="print the rows that fail")
     options = parser.parse_args(arguments)
-    folders = sorted({path.parent for path in options.folder.rglob("*.jsonl")})
-    if not folders:
-        print(f"no data: {options.folder} holds no .jsonl file")
+    tallies: dict[Path, Tally] = {}
+    for path in sorted(options.folder.rglob("*.jsonl")):
+        if _is_labelled(path):
+            measure_file(path, tallies.setdefault(path.parent, Tally()))
+    if not tallies:
+        print(f"no data: {options.folder} holds no labelled .jsonl file")
         return 2
-    for folder in folders:
-        tally = Tally()
-        for path in sorted(folder.glob("*.jsonl")):
-            measure_file(path, tally)
+    for folder, tally in tallies.items():
         _report(folder.name, tally)
         if options.verbose:
             print("\n".join(tally.failures))
     return 0
+
+
+def _is_labelled(path: Path) -> bool:
+    """Whether the rows of a file are messages with the facts to find in them, changes, or messages by importance."""
+    with path.open("rb") as rows:
+        first = json.loads(next(rows, b"{}"))
+    return not {"expect", "active", "band"}.isdisjoint(first)
 
 
 def measure_file(path: Path, tally: Tally | None = None) -> Tally:
