@@ -97,6 +97,17 @@ class FactLines(msgspec.Struct, frozen=True):
         known = self.facts.by_id
         return {fact_entry_id(name): known[fact_id] for name, fact_id in self.facts.id_of_statement.items()}
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The newest event about the fact of each line, by the ids of the lines."""
+        return {entry_id: self._newest_event(fact) for entry_id, fact in self._facts_by_entry.items()}
+
+    def _newest_event(self, fact: Fact) -> str:
+        if fact.superseded_by is not None:
+            return fact.superseded_by
+        stated = [(one.hlc, one.fact_id) for one in self.facts.statements_of(fact)]
+        return max([*stated, *((one.hlc, one.event_id) for one in self.facts.answers_of(fact))])[1]
+
     def _changes_of_line(self, entry: Entry, fact: Fact, *, is_second: bool) -> Iterator[Operation]:
         text, statement = self._statement_in(entry.text), one_line(fact.statement)
         if text != statement and text not in self._former_texts(fact):

@@ -7,6 +7,8 @@ and an erasure treat it as a line. Which events changed the facts last is a row 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.document.erasure import erasure
@@ -14,7 +16,7 @@ from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry
 from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.template import PREFERENCES
-from sync.document.shared.entry_ops import DERIVED_FROM_FACT
+from sync.document.shared.entry_ops import DERIVED_FROM_FACT, DERIVED_FROM_USE
 from sync.log import store as log_store
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, FACT_TYPES, RETRACTING_TYPES
 from sync.log.local_state import FACT_LINES_END
@@ -60,9 +62,20 @@ class DerivedLines:
             return []
         return self._lines(connection).changes(snapshot)
 
-    def drafts_of(self, changes: Iterable[Operation], derived: str = DERIVED_FROM_FACT) -> list[EventDraft]:
-        """The events of such changes. `derived`: from what the lines are."""
-        return [self._draft(operation, derived) for operation in changes]
+    def fact_drafts(self, connection: Transaction, changes: Iterable[Operation]) -> list[EventDraft]:
+        """The events of changes of facts, each in the session of the newest event about the fact."""
+        sources = self._lines(connection).sources
+        drafts = []
+        for operation in changes:
+            source = sources.get(operation.entry_id)
+            event = None if source is None else log_store.find_event(connection, source)
+            draft = self._draft(operation, DERIVED_FROM_FACT)
+            drafts.append(draft if event is None else replace(draft, session_id=event.session_id))
+        return drafts
+
+    def use_drafts(self, changes: Iterable[Operation]) -> list[EventDraft]:
+        """The events of changes under 常用操作."""
+        return [self._draft(operation, DERIVED_FROM_USE) for operation in changes]
 
     def answers(self, connection: Transaction, operations: Sequence[Operation]) -> list[EventDraft]:
         """What a manual edit says about facts: see `FactLines.answers`."""

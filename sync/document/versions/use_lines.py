@@ -13,7 +13,6 @@ from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, Operati
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import OPERATIONS
 from sync.document.merge.text_equality import core_words
-from sync.document.shared.entry_ops import DERIVED_FROM_USE
 from sync.document.versions.derived_lines import apply_changes
 from sync.document.versions.own_projection import DOCUMENT_OFFSET
 from sync.document.versions.writer import VersionWriter
@@ -67,7 +66,7 @@ class UseLines:
         changes = self.changes(connection)
         if current is None or not changes:
             return current
-        writer.record_own_events(connection, writer.derived_lines.drafts_of(changes, DERIVED_FROM_USE))
+        writer.record_own_events(connection, writer.derived_lines.use_drafts(changes))
         changed = apply_changes(current.snapshot, changes)
         return writer.append_version(connection, writer.with_footer(connection, changed, current), "operations")
 

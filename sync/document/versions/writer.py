@@ -141,7 +141,7 @@ class VersionWriter:
             return current
         changes = self.derived_lines.changes(connection, current.snapshot)
         if changes:
-            self.record_own_events(connection, self.derived_lines.drafts_of(changes))
+            self.record_own_events(connection, self.derived_lines.fact_drafts(connection, changes))
             changed = apply_changes(current.snapshot, changes)
             current = self.append_version(
                 connection, self.with_footer(connection, changed, current, used_label), "facts"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sync.document.erasure.erasure import request
-from sync.log.event_types import FACT_EDITED, FACT_RETRACTED, MEMORY_FACT, PAYLOAD_FORGOTTEN
+from sync.log.event_types import ENTRY_ADDED, ENTRY_REMOVED, FACT_EDITED, FACT_RETRACTED, MEMORY_FACT, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin, Query
 from sync.understanding.answers import confirmation_draft, edit_draft
@@ -30,7 +30,9 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
         yield harness
 
 
-async def state(harness: DocumentHarness, *statements: Statement, project: str = GLOBAL_PROJECT) -> str:
+async def state(
+    harness: DocumentHarness, *statements: Statement, project: str = GLOBAL_PROJECT, session: str | None = None
+) -> str:
     """Record an exchange in which the user states these facts, as `update` does; its id."""
     harness.clock.advance(seconds=1)
     number = await harness.log.newest_position()
@@ -40,6 +42,7 @@ async def state(harness: DocumentHarness, *statements: Statement, project: str =
         event_id=f"evt_{harness.log.device_id}_{number}",
         origin=Origin.MODEL,
         project_id=project,
+        session_id=session,
     )
     recorded = await harness.log.append([exchange, *statement_drafts(statements, exchange, REDACTOR)])
     return recorded[0].event.event_id
@@ -86,11 +89,17 @@ class TestShown:
         assert [cause for _, cause in await harness.versions()][-1] == "facts"
 
     async def test_a_later_statement_replaces_the_line(self, harness: DocumentHarness) -> None:
-        await state(harness, DARK)
+        await state(harness, DARK, session="evening")
         await harness.memory.reconcile()
-        await state(harness, LIGHT)
+        await state(harness, LIGHT, session="morning")
         await harness.memory.reconcile()
         assert line_under(harness.text, "技术偏好") == ["- 改用浅色"]
+        lines = await events_of(harness, ENTRY_ADDED, ENTRY_REMOVED)
+        assert [one.session_id for one in lines if one.payload["section"][:1] == ["用户偏好"]] == [
+            "evening",
+            "morning",
+            "morning",
+        ]
 
     async def test_a_candidate_a_project_and_what_is_over_have_no_line(self, harness: DocumentHarness) -> None:
         over = Statement("周五去天津", FactKind.PLAN, FactSection.PERSONAL, valid_until="2026-01-07")
