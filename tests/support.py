@@ -50,7 +50,8 @@ from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, EventScope, Query
 from sync.redaction import Redactor
-from sync.settings.sections import PrivacySettings, SyncSettings
+from sync.settings.sections import PrivacySettings, RecallSettings, SyncSettings
+from sync.settings.settings import Settings
 from sync.system.secret_store import FileSecretStore
 from tests.fake_cloud.server import FakeCloud, FakeServer
 
@@ -336,6 +337,12 @@ async def open_device(
     finally:
         await replicator.stop()
         await database.close()
+
+
+def app_settings(folder: Path, **more: Any) -> Settings:
+    """The settings of an app in this folder. Its recall is without models, which take longer to load than a test."""
+    values = {"device_id": "device-a", "token_store": "file", "recall": RecallSettings(embeddings="off"), **more}
+    return Settings(data_dir=folder / "data", memory_file=folder / "memory.md", **values)
 
 
 def device_key_in(folder: Path) -> DeviceKey:

@@ -9,7 +9,7 @@ from sync.cloud.supabase.lazy import LazyCloud
 from tests.contract.cloud_backends import CloudBackend, FakeBackend, SupabaseBackend, supabase_cloud
 
 
-@pytest.fixture(params=["memory", "supabase", "late"])
+@pytest.fixture(params=["memory", "supabase", pytest.param("late", marks=pytest.mark.proof)])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[CloudBackend]:
     if request.param == "memory":
         yield FakeBackend()

@@ -16,7 +16,7 @@ from tests.proof import first_in_test
 POINTS: Final = sample(int(os.environ.get("CRASH_POINTS", "24")), int(os.environ.get("CRASH_SEED", "0")))
 
 
-@pytest.mark.parametrize("point", first_in_test(POINTS, 5), ids=str)
+@pytest.mark.parametrize("point", first_in_test(POINTS, 3), ids=str)
 def test_killed_at_a_step_what_was_acknowledged_is_there_once_and_the_file_is_whole(
     point: CrashPoint, request: pytest.FixtureRequest
 ) -> None:

@@ -26,6 +26,6 @@ POINTS: Final = [
 ]
 
 
-@pytest.mark.parametrize("point", first_in_test(POINTS, 3), ids=str)
+@pytest.mark.parametrize("point", first_in_test(POINTS, 2), ids=str)
 def test_killed_at_a_step_of_the_conversion_one_whole_database_is_left(point: CrashPoint) -> None:
     assert run_point(point, None, None) is ExitReason.AT_THE_POINT

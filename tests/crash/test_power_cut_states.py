@@ -23,6 +23,7 @@ from sync.system.atomic_swap import DISPLACED_SUFFIX
 from sync.system.files import PRIVATE_FILE
 from tests.acceptance.environment import question_counts
 from tests.proof import first_in_test
+from tests.support import app_settings
 
 TEMPORARY: Final = ".memory.md.0a1b2c3d.tmp"
 OUT: Final = f".memory.md.0a1b2c3d{DISPLACED_SUFFIX}"
@@ -61,7 +62,7 @@ def legal() -> Iterator[State]:
 async def test_after_a_power_cut_the_file_is_whole_nothing_is_lost_and_nothing_is_left_over(
     tmp_path: Path, state: State
 ) -> None:
-    settings = Settings(data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a")
+    settings = app_settings(tmp_path)
     old, new = await version_stored_and_not_written(settings, before=state.before)
     leave(tmp_path, state, old, new)
     async with open_app(settings, AppMode.SIDECAR) as app:

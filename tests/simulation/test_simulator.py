@@ -58,8 +58,8 @@ from tests.simulation.workload.plan import (
 )
 from tests.support import REPOSITORY, run_in_virtual_time
 
-SHARES: Final = 10  # parts of equal size, to use both cores
-HISTORIES: Final = 12  # in each of them
+SHARES: Final = 30  # parts of equal size, to use both cores
+HISTORIES: Final = 4  # in each of them
 FIRST: Final = 1_006
 
 # seeds that found defects; the test written for each describes it
@@ -189,7 +189,7 @@ def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
 
 
-@pytest.mark.parametrize("number", first_in_test(range(SHARES), 3))
+@pytest.mark.parametrize("number", first_in_test(range(SHARES), 4))
 def test_nothing_is_lost_duplicated_or_leaked_and_devices_agree(number: int) -> None:
     broken = {seed: outcome.defects for seed in share(number) if (outcome := simulate_seed(seed)).defects}
     assert broken == {}, f"make sim SEED={min(broken)} SHRINK=1"
@@ -264,21 +264,17 @@ def test_writers_share_a_commit_that_waits_for_the_disk(tmp_path: Path, slowest:
 
 def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
     """Ids, times, order of arrival and faults come from the seed; not from the machine, nor from Python's hashes."""
-    code = (
-        "from tests.simulation.simulator import simulate_seed; print(simulate_seed(3).digest, simulate_seed(7).digest)"
-    )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONHASHSEED": hashes},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hashes in ("1", "2")
-    }
-    assert told == {f"{simulate_seed(3).digest} {simulate_seed(7).digest}\n"}
+    code = "from tests.simulation.simulator import simulate_seed; print(simulate_seed(3).digest)"
+    other_hashes = str(int(os.environ.get("PYTHONHASHSEED", "random") == "1") + 1)
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONHASHSEED": other_hashes},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told == f"{simulate_seed(3).digest}\n"
 
 
 @pytest.mark.parametrize("seed", first_in_test(FOUND_DIRECT))
@@ -286,7 +282,7 @@ def test_a_former_defect_of_direct_meetings_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(LAN, AWAY)).defects == ()
 
 
-@pytest.mark.parametrize("kind", first_in_test(DIRECT, 2))
+@pytest.mark.parametrize("kind", first_in_test(DIRECT))
 def test_devices_that_meet_directly_have_all_events_once_with_the_cloud_or_without(kind: str) -> None:
     plans = (plan for plan in map(make_plan, count()) if {LAN, kind} <= plan.kinds)
     outcomes = [run(plan.besides(LAN, AWAY)) for plan in islice(plans, DIRECT_SEEDS)]

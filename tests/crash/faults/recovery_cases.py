@@ -24,7 +24,7 @@ from sync.document.shared import projection
 from sync.document.versions import own_projection
 from sync.log.model import Event
 from sync.open_app import AppMode
-from sync.settings.sections import DocumentSettings, RecallSettings
+from sync.settings.sections import DocumentSettings
 from tests.integration.db.rebuild.test_repeated_salvage import SET_SEQUENCE, change
 from tests.integration.db.rebuild.test_salvage import (
     PAGE,
@@ -89,7 +89,7 @@ def trial(seed: int) -> tuple[str, str]:
 
 async def _check_goes_on(home: Home, damage: Callable[[Path, random.Random], None], chance: random.Random) -> None:
     document = DocumentSettings(sharing=chance.choice(["device", "user"]))
-    home.settings = replace(home.settings, document=document, recall=RecallSettings(embeddings="off"))
+    home.settings = replace(home.settings, document=document)
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await _use_app(app, range(EXCHANGES))

@@ -20,7 +20,7 @@ ONCE_FAILED: Final = (
 )  # a number too large, a page twice, a schema that is no text, a key that is no number, a lost replica
 
 
-@pytest.mark.parametrize("batch", first_in_test(range(8), 2))
+@pytest.mark.parametrize("batch", first_in_test(range(8)))
 def test_the_damaged_file_is_kept_readable_rows_survive_and_pending_events_stay_pending(batch: int) -> None:
     begin = SEED + batch * BATCH
     outcomes = [trial(seed) for seed in range(begin, begin + BATCH)]

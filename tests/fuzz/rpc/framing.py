@@ -19,7 +19,6 @@ from bridge.rpc.process_guard import WatchedProcess
 from sync.clock import SystemClock
 from sync.open_app import AppMode, open_app
 from sync.settings.sections import DailySettings
-from sync.settings.settings import Settings
 from tests.contract.rpc_clients import ProcessEndpoint, RpcEndpoint
 from tests.fake_cloud.server import FakeCloud, FakeServer
 from tests.fuzz.campaign import Campaign, FuzzCases
@@ -27,6 +26,7 @@ from tests.fuzz.rpc.calls import PERSON, random_frame
 from tests.fuzz.rpc.expected_response import ExpectedResponse, expected_response
 from tests.in_memory_transport import InMemoryTransport
 from tests.sidecar import COMMAND, REPOSITORY, Home
+from tests.support import app_settings
 
 PATIENCE: Final = 30.0  # seconds; a bound for a broken program, not a time anybody expects
 SHOWN: Final = 600  # bytes shown of a failing frame
@@ -157,13 +157,7 @@ async def in_memory(
 ) -> AsyncIterator[CheckedConnection]:
     """A sidecar with an account on the twin of the cloud, logged in. `server`: one that several devices share."""
     server = server or cloud_with_one_user()
-    settings = Settings(
-        data_dir=folder / "data",
-        memory_file=folder / "memory.md",
-        token_store="file",
-        device_id=device,
-        daily=DailySettings(home=folder / "home"),
-    )
+    settings = app_settings(folder, device_id=device, daily=DailySettings(home=folder / "home"))
 
     @asynccontextmanager
     async def opening(_: Notify) -> AsyncIterator[AppProvider]:

@@ -21,16 +21,14 @@ from sync.errors import NotSynced, StorageBusy
 from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
-from tests.support import EMAIL, PASSWORD, SpyCloud, new_server
+from tests.support import EMAIL, PASSWORD, SpyCloud, app_settings, new_server
 
 NEWCOMER = "other@example.com"
 THIRD = "third@example.com"
 
 
 def settings_at(folder: Path) -> Settings:
-    return Settings(
-        data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a", token_store="file"
-    )
+    return app_settings(folder)
 
 
 def server_with_two_users() -> FakeCloud:

@@ -23,7 +23,7 @@ from sync.runtime.supervision import finish_despite_cancel
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
 from tests.in_memory_transport import RpcCallError, connect_in_memory
-from tests.support import EMAIL, PASSWORD, SpyCloud, draft, new_server
+from tests.support import EMAIL, PASSWORD, SpyCloud, app_settings, draft, new_server
 
 
 class LogoutInProgress(NamedTuple):
@@ -49,9 +49,7 @@ async def logout_with_removal(tmp_path: Path) -> AsyncIterator[LogoutInProgress]
 
 
 def at(folder: Path) -> Settings:
-    return Settings(
-        data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a", token_store="file"
-    )
+    return app_settings(folder)
 
 
 async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tmp_path: Path) -> None:

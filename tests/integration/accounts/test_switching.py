@@ -25,7 +25,7 @@ from sync.settings.sections import DocumentSettings
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
 from tests.integration.document.harness import ManualClock
-from tests.support import EMAIL, PASSWORD, new_server
+from tests.support import EMAIL, PASSWORD, app_settings, new_server
 
 LONG_AGO: Final = {"type": "memory_fact", "event_id": "evt_long_ago", "ts": "2025-01-02T03:04:05.000Z"}
 
@@ -87,9 +87,7 @@ class GuestMachine:
 async def machine(tmp_path: Path) -> GuestMachine:
     server = new_server()
     server.add_user("other@example.com", PASSWORD)
-    settings = Settings(
-        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
-    )
+    settings = app_settings(tmp_path)
     machine = GuestMachine(settings, FakeCloud(server))
     async with machine.open() as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)

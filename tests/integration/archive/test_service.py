@@ -29,6 +29,7 @@ from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event, Origin
 from tests.chat_export_samples import CHATGPT, CLAUDE, claude
+from tests.proof import first_in_test
 from tests.support import REDACTOR, Device, FixedClock, draft, event, new_server, open_device
 
 PASSPHRASE = "一个很长的口令 correct horse"
@@ -81,7 +82,7 @@ async def fill_log(device: Device, count: int) -> None:
         device.clock.advance(86_400)
 
 
-@pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
+@pytest.mark.parametrize("passphrase", first_in_test([PASSPHRASE, None]))
 async def test_an_export_is_imported_on_another_machine_event_for_event(
     device: Device, other: Device, tmp_path: Path, passphrase: str | None
 ) -> None:
@@ -266,7 +267,7 @@ async def test_a_wrong_or_missing_passphrase_is_reported(device: Device, other: 
         await export(device, tmp_path / "short.xbm", "short")
 
 
-@pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
+@pytest.mark.parametrize("passphrase", first_in_test([PASSPHRASE, None]))
 async def test_a_changed_byte_and_a_cut_off_file_are_refused_before_anything_is_imported(
     device: Device, other: Device, tmp_path: Path, passphrase: str | None
 ) -> None:

@@ -7,18 +7,11 @@ from typing import Any
 from bridge.notifications import send_change_notifications
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.open_app import AppMode, open_app
-from sync.settings.sections import RecallSettings
-from sync.settings.settings import Settings
+from tests.support import app_settings
 
 
 async def test_an_event_is_announced_once_however_often_it_is_noticed(tmp_path: Path) -> None:
-    settings = Settings(
-        data_dir=tmp_path / "data",
-        memory_file=tmp_path / "memory.md",
-        device_id="device-a",
-        token_store="file",
-        recall=RecallSettings(embeddings="off"),
-    )
+    settings = app_settings(tmp_path)
     told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     def notify(method: str, params: object = None, /) -> None:

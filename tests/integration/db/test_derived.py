@@ -15,7 +15,7 @@ from sync.log import outbox_store
 from sync.log.model import CLOUD, RefusedEvent
 from sync.open_app import AppMode
 from sync.recall.model import SearchRequest
-from sync.settings.sections import RecallSettings, RedactionSettings
+from sync.settings.sections import RedactionSettings
 from tests.integration.db.rebuild.test_salvage import Home, events_of
 from tests.proof import first_in_test
 from tests.support import EMAIL, PASSWORD, draft
@@ -50,9 +50,7 @@ TABLES: Final = (
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
-    home.settings = replace(
-        home.settings, recall=RecallSettings(embeddings="off"), redaction=RedactionSettings(enabled=False)
-    )
+    home.settings = replace(home.settings, redaction=RedactionSettings(enabled=False))
     return home
 
 
@@ -121,7 +119,7 @@ async def check_complete(app: App, count: int) -> None:
     assert {event.type for event in events} == {"exchange_recorded", "device_registered", "note_taken"}
 
 
-@pytest.mark.parametrize("table", first_in_test(TABLES, 8))
+@pytest.mark.parametrize("table", first_in_test(TABLES, 3))
 async def test_a_bad_row_stops_nothing_whatever_it_says(home: Home, table: str) -> None:
     """While the memory is running; then the same row is bad at the next start."""
     count = 0

@@ -61,8 +61,8 @@ async def stored_for_twenty_updates(folder: Path, lines: int) -> int:
 
 
 async def test_an_update_stores_as_much_in_a_large_document_as_in_a_small_one(tmp_path: Path) -> None:
-    small = await stored_for_twenty_updates(tmp_path / "small", 700)
-    large = await stored_for_twenty_updates(tmp_path / "large", 3500)
+    small = await stored_for_twenty_updates(tmp_path / "small", 350)
+    large = await stored_for_twenty_updates(tmp_path / "large", 1750)
 
     assert large < 1.2 * small
 

@@ -47,7 +47,7 @@ def corrupt_newest_row(path: Path, table: str, column: str, garbage: str) -> boo
     return False
 
 
-@pytest.mark.parametrize("table", first_in_test(store._TABLES, 3))
+@pytest.mark.parametrize("table", first_in_test(store._TABLES))
 async def test_lessons_are_found_and_learned_whatever_a_row_says(
     device: Device, lessons: LessonService, table: str
 ) -> None:

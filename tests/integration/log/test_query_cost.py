@@ -20,9 +20,8 @@ from sync.document.read.cold_load import ColdLoad
 from sync.document.read.other_devices import EXCHANGE_EVENTS
 from sync.log.model import Query
 from sync.open_app import AppMode, open_app
-from sync.settings.settings import Settings
 from tests.bulk_log import fill_log
-from tests.support import START, event, new_server, open_device
+from tests.support import START, app_settings, event, new_server, open_device
 
 SHORT: Final = 6_000  # more of every type than a digest reads
 LONG: Final = 60_000
@@ -33,7 +32,7 @@ STEP: Final = 50  # steps of SQLite's machine between two counts
 @asynccontextmanager
 async def long_memory(folder: Path, count: int) -> AsyncIterator[App]:
     """Open a device with a log of this size, without a cloud; half of the events are pending."""
-    settings = Settings(data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a")
+    settings = app_settings(folder)
     async with open_app(settings, AppMode.HELPER) as app:
         await app.memory_service.update(ExchangeInput("你好", "好的"))
         await app.reconcile_memory_file()

@@ -15,11 +15,12 @@ from sync.log.ingest import DraftBuilder
 from sync.open_app import AppMode, open_app
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
+from tests.support import app_settings
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="a", token_store="file")
+    return app_settings(tmp_path, device_id="a")
 
 
 async def start_clears(settings: Settings, half: Sequence[Path], whole: Path) -> None:
@@ -70,7 +71,7 @@ async def test_erased_text_leaves_the_write_ahead_log_once_no_reader_holds_it(
     settings: Settings, tmp_path: Path
 ) -> None:
     """Also from the one that a killed process left behind (seed 4960)."""
-    copied = Settings(data_dir=tmp_path / "copied", memory_file=tmp_path / "m.md", device_id="a", token_store="file")
+    copied = app_settings(tmp_path / "copy", device_id="a")
     async with open_app(settings, AppMode.HELPER) as app:
         database = app.profile.database
         log = database.with_name("memory.db-wal")
@@ -84,6 +85,7 @@ async def test_erased_text_leaves_the_write_ahead_log_once_no_reader_holds_it(
             await app.document.versions.catch_up()
             assert app.log.database.purge_pending
             assert holds_words(log), "somebody reads it"
+            copied.data_dir.parent.mkdir()
             shutil.copytree(settings.data_dir, copied.data_dir, ignore=shutil.ignore_patterns("*.lock"))
             reader.execute("commit")
         await app.reconcile_memory_file()

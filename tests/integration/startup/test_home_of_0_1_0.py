@@ -12,13 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log.model import Query
 from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
-from sync.settings.settings import Settings
-from tests.support import CHINA, FixedClock
+from tests.support import CHINA, FixedClock, app_settings
 
 ARCHIVE: Final = Path(__file__).with_name("home-0.1.0.tar.xz")
 NEXT_DAY: Final = datetime(2026, 11, 25, 9, 0, tzinfo=CHINA)
@@ -26,9 +27,7 @@ NEXT_DAY: Final = datetime(2026, 11, 25, 9, 0, tzinfo=CHINA)
 
 @asynccontextmanager
 async def open_home(folder: Path) -> AsyncIterator[App]:
-    settings = Settings(
-        data_dir=folder / "data", memory_file=folder / "xiaobai-ai-memory.md", device_id="device-a", token_store="file"
-    )
+    settings = replace(app_settings(folder), memory_file=folder / "xiaobai-ai-memory.md")
     async with open_app(settings, AppMode.SIDECAR, clock=FixedClock(NEXT_DAY)) as app:
         yield app
 

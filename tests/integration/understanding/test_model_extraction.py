@@ -14,6 +14,7 @@ from sync.understanding.model_extraction import MAX_WAITING, MIN_BATCH, ModelExt
 from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
 from sync.understanding.projection import FactProjection, Facts
 from tests.bench.bench_understanding import is_same_text
+from tests.proof import first_in_test
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 TYPED = "我女儿小满今年上小学一年级"
@@ -296,7 +297,7 @@ class ModelThatKnows:
         return ModelReply(json.dumps({"operations": operations[:64]}, ensure_ascii=False), tokens=1)
 
 
-@pytest.mark.parametrize("language", ["zh", "en"])
+@pytest.mark.parametrize("language", first_in_test(["zh", "en"]))
 async def test_with_a_model_nearly_all_labelled_statements_are_facts_and_no_invention_is(
     device: Device, extraction: ModelExtraction, language: str
 ) -> None:

@@ -375,8 +375,8 @@ def open_and_write(path: str) -> str:
 
 async def test_processes_that_open_a_new_database_at_once_all_write(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with multiprocessing.get_context("spawn").Pool(6) as pool:
-        wrote = await asyncio.to_thread(pool.map, open_and_write, [str(path)] * 6, 1)
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        wrote = await asyncio.to_thread(pool.map, open_and_write, [str(path)] * 3, 1)
     database = await Database.open(path)
     assert await names(database) == set(wrote)
     assert await database.read(pragma("integrity_check")) == "ok"

@@ -131,13 +131,13 @@ def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path
     run_with_script(tmp_path, script)
 
 
-def test_the_loop_survives_a_week_without_a_network(tmp_path: Path) -> None:
-    """Thousands of failures in a row: a backoff that doubles without a bound overflows after a thousand."""
+def test_the_loop_survives_days_without_a_network(tmp_path: Path) -> None:
+    """More than a thousand failures in a row: a backoff that doubles without a bound overflows after a thousand."""
 
     async def script(device: Device, server: FakeServer) -> None:
         device.cloud.permanent_failure = CloudUnavailable("no network")
-        await asyncio.sleep(7 * 24 * HOUR)
-        assert len(device.cloud.calls) > 2_000
+        await asyncio.sleep(4 * 24 * HOUR)
+        assert len(device.cloud.calls) > 1_100
         device.cloud.permanent_failure = None
         await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert state(device) is CloudState.SYNCED

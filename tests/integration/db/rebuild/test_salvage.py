@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from msgspec.structs import replace
 
 from sync.accounts.profiles import Profile, create_profile_folder, open_installation
 from sync.app import App
@@ -25,12 +24,11 @@ from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt
 from sync.log.model import Event, Query
 from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
-from sync.settings.sections import RecallSettings
-from sync.settings.settings import Settings
 from sync.startup.doctor import check_environment
 from tests.bulk_log import fill_log
 from tests.fake_cloud.server import FakeCloud, FakeServer
-from tests.support import EMAIL, PASSWORD, START, draft, new_server
+from tests.proof import first_in_test
+from tests.support import EMAIL, PASSWORD, START, app_settings, draft, new_server
 
 PAGE: Final = 4096
 MANY: Final = 300
@@ -42,9 +40,7 @@ class Home:
     """One data directory with its memory file, and a cloud that it may log in to."""
 
     def __init__(self, folder: Path) -> None:
-        self.settings = Settings(
-            data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a", token_store="file"
-        )
+        self.settings = app_settings(folder)
         self.server: FakeServer = new_server()
 
     @property
@@ -243,22 +239,26 @@ async def test_a_database_of_an_earlier_schema_is_saved_without_its_first_page(t
 
 
 @pytest.mark.parametrize(
-    ("damage", "least"),
-    [
-        (header_gone, MANY),
-        (first_page_gone, MANY),
-        (names_gone, MANY),
-        (middle_of_events, MANY - 20),
-        (last_of_events, MANY - 20),
-        (an_index, MANY),
-        (the_deliveries, MANY),
-        (the_replica, MANY),
-        (the_accounts, MANY),
-        (cut_short, 1),
-        (no_database, 0),
-    ],
+    "case",
+    first_in_test(
+        [
+            (header_gone, MANY),
+            (names_gone, MANY),
+            (middle_of_events, MANY - 20),
+            (the_deliveries, MANY),
+            (cut_short, 1),
+            (no_database, 0),
+            (first_page_gone, MANY),
+            (last_of_events, MANY - 20),
+            (an_index, MANY),
+            (the_replica, MANY),
+            (the_accounts, MANY),
+        ],
+        6,
+    ),
 )
-async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home, damage: Damage, least: int) -> None:
+async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home, case: tuple[Damage, int]) -> None:
+    damage, least = case
     before = await home.fill()
     damage(home.database)
     damaged = home.database.read_bytes()
@@ -278,7 +278,6 @@ async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home
 
 async def test_what_recall_finds_is_found_again(home: Home) -> None:
     """The index's offset is salvaged, the index is not: it is rebuilt."""
-    home.settings = replace(home.settings, recall=RecallSettings(embeddings="off"))
     async with home.app(AppMode.HELPER) as app:
         await app.log.append([draft("国庆节去黄山爬山")])
         assert len((await app.recall().search(SearchRequest("爬山"))).hits) == 1
@@ -317,7 +316,7 @@ async def test_the_rows_next_to_a_bad_page_are_saved(home: Home) -> None:
         assert await surviving_event_ids(app, before) == set(before) - set(lost)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_in_test(range(8), 2))
 async def test_wherever_the_damage_is_nothing_is_invented(home: Home, seed: int) -> None:
     chance = random.Random(seed)
     async with home.app(AppMode.GUEST) as app:

@@ -10,20 +10,14 @@ from bridge.sidecar import _cold_loader
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
 from sync.open_app import AppMode, open_app
-from sync.settings.sections import RecallSettings
 from sync.settings.settings import Settings
 from sync.settings.values import HttpAddress
+from tests.support import app_settings
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        data_dir=tmp_path / "data",
-        memory_file=tmp_path / "memory.md",
-        device_id="device-a",
-        token_store="file",
-        recall=RecallSettings(embeddings="off"),
-    )
+    return app_settings(tmp_path)
 
 
 def cold_load_result(settings: Settings) -> LoadResult | None:

@@ -11,12 +11,12 @@ import pytest
 from sync.app import App
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.open_app import AppMode, open_app
-from sync.settings.settings import Settings
+from tests.support import app_settings
 
 
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[App]:
-    settings = Settings(data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a")
+    settings = app_settings(tmp_path)
     async with open_app(settings, AppMode.HELPER) as found:
         yield found
 

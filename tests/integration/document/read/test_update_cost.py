@@ -18,8 +18,8 @@ from sync.document.read.memory_service import MemoryService
 from sync.settings.settings import Settings
 from tests.integration.document.harness import open_document_harness
 
-SHORT: Final = 120  # exchanges
-LONG: Final = 1_200
+SHORT: Final = 60  # exchanges
+LONG: Final = 600
 DAYS: Final = 12
 MOST_TIMES: Final = 1.2
 

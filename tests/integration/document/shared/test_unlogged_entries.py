@@ -25,6 +25,7 @@ from tests.integration.db.rebuild.test_salvage import (
     versions_and_marks,
     zero_bytes,
 )
+from tests.proof import first_in_test
 from tests.support import EMAIL, PASSWORD
 
 TYPED = "- 我的手机是 13800138000"
@@ -66,7 +67,9 @@ async def synced(app: App) -> None:
     await app.reconcile_memory_file()
 
 
-@pytest.mark.parametrize("damage", [delete_file, zero_bytes, no_database, the_versions, versions_and_marks])
+@pytest.mark.parametrize(
+    "damage", first_in_test([delete_file, no_database, versions_and_marks, zero_bytes, the_versions], 3)
+)
 async def test_each_line_appears_once_here_and_on_the_server(home: Home, damage: Damage) -> None:
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
@@ -84,7 +87,7 @@ async def test_each_line_appears_once_here_and_on_the_server(home: Home, damage:
         assert await app.log.find_problems() == []
 
 
-@pytest.mark.parametrize("damage", [delete_file, no_database, the_versions])
+@pytest.mark.parametrize("damage", first_in_test([delete_file, the_versions, no_database], 2))
 async def test_each_line_appears_once_without_a_cloud(home: Home, damage: Damage) -> None:
     async with home.app(AppMode.HELPER) as app:
         await fill(home, app)

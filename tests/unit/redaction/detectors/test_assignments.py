@@ -6,6 +6,7 @@ import string
 import pytest
 
 from sync.redaction import Redactor
+from tests.proof import first_in_test
 
 REDACTOR = Redactor()
 
@@ -101,7 +102,7 @@ def test_text_behind_a_value_protects_it_only_if_it_is_a_unit(text: str, expecte
     assert REDACTOR.clean(text) == expected
 
 
-@pytest.mark.parametrize("length", [999, 1_000, 1_001, 1_999, 2_001, 8_000, 60_000])
+@pytest.mark.parametrize("length", first_in_test([1_001, 2_001, 999, 1_000, 1_999, 8_000, 60_000], 2))
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
