@@ -62,7 +62,7 @@ CHINA: Final = timezone(timedelta(hours=8))
 REPOSITORY: Final = Path(__file__).parents[1]
 START: Final = datetime(2026, 2, 2, 18, 0, tzinfo=CHINA)
 REDACTOR: Final = Redactor()
-BROKEN_AFTER: Final = 20.0  # seconds; a bound for a broken program
+BROKEN_AFTER: Final = 60.0  # seconds; a bound for a broken program
 EMAIL, PASSWORD = "person@example.com", "a long password"
 
 

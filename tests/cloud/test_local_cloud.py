@@ -20,6 +20,7 @@ from tests.cloud.fixtures import Cloud, User, wait_until
 from tests.cloud.local_cloud import LocalCloud
 from tests.cloud.prerequisites import LocalCloudError
 from tests.cloud.proxy.fault_proxy import FaultProxy
+from tests.proof import first_in_test
 
 SCRATCH = """
 set session authorization postgres;
@@ -303,7 +304,7 @@ class TestSchema:
 
 
 class TestOutage:
-    @pytest.mark.parametrize("engine", ["postgres", "pglite"])
+    @pytest.mark.parametrize("engine", first_in_test(["postgres", "pglite"]))
     async def test_data_survive_an_api_that_goes_and_comes_back(self, engine: Any) -> None:
         async with LocalCloud.start(engine) as cloud:
             user = User("a@example.com", "secret-1", await cloud.create_user("a@example.com", "secret-1"))

@@ -15,7 +15,7 @@ from bridge.rpc.framing import FrameDecoder, Framing, encode_frame
 from tests.in_memory_transport import InMemoryTransport
 from tests.integration.bridge.rpc.echo_server import TABLE, open_echo
 
-PATIENCE = 20.0  # seconds until a wait is a failure; nothing here takes a tenth of it
+PATIENCE = 60.0  # seconds until a wait is a failure; nothing here takes a tenth of it
 ECHO = ["-m", "tests.integration.bridge.rpc.echo_server"]
 ROOT = Path(__file__).parents[2]
 

@@ -10,6 +10,7 @@ from sync.cloud.port import Channel, RealtimeNotice
 from sync.errors import CloudUnavailable, LoginRequired
 from tests.contract.cloud_backends import CloudBackend
 from tests.contract.test_cloud_port import Client, signed_in
+from tests.support import BROKEN_AFTER
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ async def listening(client: Client) -> Channel:
 
 
 async def hear(channel: Channel) -> RealtimeNotice:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(BROKEN_AFTER):
         return await channel.receive()
 
 

@@ -98,4 +98,4 @@ async def send_events(cases: FuzzCases, folder: Path) -> None:
                 msgspec.json.decode(sent, type=accepted)
 
 
-HOOKS: Final = Campaign("hooks", full=200_000, sample=400, attack=send_events)
+HOOKS: Final = Campaign("hooks", full=200_000, sample=200, attack=send_events)

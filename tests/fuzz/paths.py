@@ -201,4 +201,4 @@ async def _call(line: CheckedConnection, method: str, params: dict[str, Any]) ->
 
 
 PATHS: Final = Campaign("paths", len(PLACES) * len(NAMES), 240, attack_paths)
-IDS: Final = Campaign("ids", len(CALLS) * len(NAMES), 120, attack_ids)
+IDS: Final = Campaign("ids", len(CALLS) * len(NAMES), 60, attack_ids)

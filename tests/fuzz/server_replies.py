@@ -397,4 +397,4 @@ def _highest() -> int:
     return most if sys.platform == "darwin" else most * 1024
 
 
-REPLIES: Final = Campaign("replies", 2_400, 80, attack_client)
+REPLIES: Final = Campaign("replies", 2_400, 40, attack_client)

@@ -210,5 +210,5 @@ async def attack_process(cases: FuzzCases, folder: Path) -> None:
         assert "Traceback" not in (home.folder / "stderr.log").read_text("utf-8")
 
 
-FRAMES: Final = Campaign("frames", 20_000, 400, attack_dispatcher)
+FRAMES: Final = Campaign("frames", 20_000, 200, attack_dispatcher)
 PROCESS: Final = Campaign("process", 2_000, 40, attack_process)

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0  # a bound for a broken program
 
 
 @contextmanager

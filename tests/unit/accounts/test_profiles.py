@@ -277,5 +277,5 @@ def test_only_one_takes_the_sidecar_role_and_a_killed_one_frees_it(tmp_path: Pat
             acquire_sidecar_lock(tmp_path, timeout=0)
     finally:
         holder.kill()
-        holder.communicate(timeout=10)
+        holder.communicate(timeout=60)
     acquire_sidecar_lock(tmp_path, timeout=0).release()

@@ -426,7 +426,7 @@ async def test_the_lock_of_a_killed_process_does_not_stay(device: Device, clock:
     assert holder.stdout is not None
     await asyncio.to_thread(holder.stdout.readline)
     holder.kill()
-    holder.communicate(timeout=10)
+    holder.communicate(timeout=60)
     assert (await device.account.session()).user_id == "user-1"
 
 

@@ -121,7 +121,7 @@ async def test_a_refused_connection_sends_nothing_and_its_return_is_noticed(
     for outcome in await outcomes(nowhere, session):
         assert type(outcome) is CloudUnreachable
     assert not await nowhere.is_reachable()
-    there = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=5.0, clock=SystemClock())
+    there = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=BROKEN_AFTER, clock=SystemClock())
     assert await there.is_reachable()
     await nowhere.close()
     await there.close()
@@ -465,7 +465,7 @@ async def test_unusable_proxy_or_certificate_settings_are_an_outage_until_they_a
     environment: pytest.MonkeyPatch, local_cloud: LocalCloud, user: User, name: str, value: str
 ) -> None:
     environment.setenv(name, value)
-    late = LazyCloud(local_cloud.url, local_cloud.publishable_key, timeout=5.0, clock=SystemClock())
+    late = LazyCloud(local_cloud.url, local_cloud.publishable_key, timeout=BROKEN_AFTER, clock=SystemClock())
     contact = parse_contact(email=user.email)
     with pytest.raises(CloudUnavailable) as told:
         await late.auth.sign_in_with_password(contact, user.password)

@@ -10,7 +10,7 @@ from sync.db.engine import Transaction
 from sync.log.model import Event
 from sync.log.projections.registry import ProjectionEntry
 from sync.log.projections.runner import BATCH_EVENTS, ProjectionRunner
-from tests.support import background_task, new_server, open_device
+from tests.support import BROKEN_AFTER, background_task, new_server, open_device
 
 
 class Titles:
@@ -79,7 +79,7 @@ async def test_a_running_projection_applies_the_next_event(tmp_path: Path) -> No
         follower = ProjectionRunner(device.log, Titles(), device.clock)
         with background_task(follower.run()):
             (said,) = await device.record_notes("刚刚说的")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BROKEN_AFTER):
                 while await device.log.watermark("recall.titles") == 0:  # noqa: ASYNC110 - in another thread
                     await asyncio.sleep(0)
         assert await device.database.read(kept) == [said]
