@@ -22,10 +22,10 @@ from sync.settings.settings import Settings, pop_admin_key
 
 app = CommandApp(help="For the owner of a Supabase project; needs its secret key in XIAOBAI_ADMIN_KEY.")
 
-UserOption = Annotated[str | None, typer.Option("--user", help="One user's id; all where it is missing.")]
+UserOption = Annotated[str | None, typer.Option("--user", help="One user's id; all if it is missing.")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")]
 Days = Annotated[int, typer.Option(min=1, max=3650, help="How many days back.")]
-UserArgument = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
+UserArgument = Annotated[str | None, typer.Argument(help="The user's id; all users if it is missing.")]
 
 
 PIPE_WIDTH: Final = 200  # columns of a file or a pipe, which fold nothing

@@ -27,7 +27,7 @@ from sync.startup.notes_check import check_notes
 
 
 def doctor() -> None:
-    """Check everything a person can break, changing nothing; exit 1 where something is broken."""
+    """Check everything that a person can break; exit 1 if something is broken. Changes nothing."""
     cli = cli_context()
     result = health_to_json(asyncio.run(_check_all(cli)))
     print_result(cli, result, _show_checks)

@@ -80,5 +80,5 @@ CLAUDE: Final = AgentHost(
     project_file=".claude/settings.json",
     entries=entries,
     settings={},
-    next_step="Start Claude Code anew: a running session keeps the hooks that it started with. /hooks lists them.",
+    next_step="Restart Claude Code: a running session keeps the hooks that it started with. /hooks lists them.",
 )

@@ -92,7 +92,7 @@ async def rewrite(path: Path, effective_event: EffectiveEvent, unreadable: Unrea
             path, None, partial(_fill, reader=reader, effective_event=effective_event), replace_existing=True
         )
     except InvalidInput as error:  # it was readable before
-        raise StorageError(f"{path} has changed while it was written anew") from error
+        raise StorageError(f"{path} changed while it was being rewritten") from error
     return changed
 
 

@@ -264,7 +264,7 @@ async def _rewrite_all(
         try:
             changed += await rewrite(path, effective_event, unreadable)
         except StorageError as error:
-            log.warning("the archive %s could not be written anew: %s", path.name, error.message)
+            log.warning("the archive %s could not be rewritten: %s", path.name, error.message)
             unwritten.append(error)
     return changed, [error for error in unreadable.values() if isinstance(error, StorageError)], unwritten
 

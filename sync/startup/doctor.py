@@ -340,7 +340,7 @@ def _describe_connection_error(error: OSError) -> tuple[str, str]:
 
 async def _check_redaction_rules(events: EventLog, redactor: Redactor) -> HealthCheck:
     if not await needs_rescan(events, redactor):
-        return HealthCheck("redaction", ok=True, found="the log was read under the rules of today")
+        return HealthCheck("redaction", ok=True, found="the log was read under the current rules")
     hint = "xiaobai-memory redact --log shows what they would find in it; --apply corrects it."
     return HealthCheck("redaction", ok=None, found="the rules have changed since the log was last read", hint=hint)
 

@@ -17,7 +17,7 @@ MAX_CODE_TRIES: Final = 3  # codes that may be mistyped before the command ends;
 
 
 def login(
-    who: Annotated[str | None, typer.Argument(help="Phone number or e-mail address; asked for where missing.")] = None,
+    who: Annotated[str | None, typer.Argument(help="Phone number or e-mail address; asked for if missing.")] = None,
     *,
     phone: Annotated[str | None, typer.Option(help="Phone number; eleven digits are one of China.")] = None,
     email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,

@@ -8,7 +8,7 @@ from bridge.cli.runner import CommandApp, call_method
 
 app = CommandApp(help="Events that the server refuses: they do not block the others, and are not forgotten.")
 
-EventIds = Annotated[list[str] | None, typer.Argument(help="Which ones; all where none is named.")]
+EventIds = Annotated[list[str] | None, typer.Argument(help="Which ones; all if none is named.")]
 
 
 @app.command("list")

@@ -58,7 +58,7 @@ def _show_files(result: dict[str, Any]) -> None:
 
 def _show_rebuilt(result: dict[str, Any]) -> None:
     typer.echo(f"{result['root']}")
-    typer.echo("{events} events in {files} files; {written} written anew, {removed} removed".format(**result))
+    typer.echo("{events} events in {files} files; {written} rewritten, {removed} removed".format(**result))
 
 
 def _show_imported(result: dict[str, Any]) -> None:

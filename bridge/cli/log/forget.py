@@ -16,7 +16,7 @@ def forget(
     ] = None,
     since: Annotated[str | None, typer.Option(help="From this day or time on.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to this day, or before this time.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, only show what would go.")] = False,
 ) -> None:
     """Erase events: here, in the file and its versions, on the server, on the other devices.
 

@@ -20,7 +20,7 @@ RecordId = Annotated[str, typer.Argument(help="The record, as `daily list --json
 
 @app.command("show")
 def show(
-    day: Annotated[str | None, typer.Argument(help="2026-01-29; today where it is missing.")] = None,
+    day: Annotated[str | None, typer.Argument(help="2026-01-29; today if it is missing.")] = None,
     *,
     project: ProjectFilter = None,
 ) -> None:
@@ -68,7 +68,7 @@ def add(
     *,
     fact: Annotated[list[str] | None, typer.Option(help="Once for each.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Once for each.")] = None,
-    day: Annotated[str | None, typer.Option("--date", help="2026-01-29; today where it is missing.")] = None,
+    day: Annotated[str | None, typer.Option("--date", help="2026-01-29; today if it is missing.")] = None,
     project: ProjectFolder = None,
     important: Annotated[bool, typer.Option("--important")] = False,
 ) -> None:
@@ -83,8 +83,8 @@ def edit(
     record_id: RecordId,
     *,
     topic: Annotated[str | None, typer.Option()] = None,
-    fact: Annotated[list[str] | None, typer.Option(help="All of them anew, once for each.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="All of them anew, once for each.")] = None,
+    fact: Annotated[list[str] | None, typer.Option(help="Replaces all of them; once for each.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Replaces all of them; once for each.")] = None,
 ) -> None:
     """Change parts of a record."""
     asked = {"id": record_id, "topic": topic, "facts": fact, "tags": tag}
@@ -136,7 +136,7 @@ def review(
 
 @app.command("merge")
 def merge(
-    day: Annotated[str | None, typer.Argument(help="2026-01-29; today where it is missing.")] = None,
+    day: Annotated[str | None, typer.Argument(help="2026-01-29; today if it is missing.")] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
@@ -202,7 +202,7 @@ def status() -> None:
 def remember(
     text: Annotated[str, typer.Argument(help="记住这个, 搜索记忆: …, today's memory …; - reads standard input.")],
     *,
-    session_id: Annotated[str | None, typer.Option(help="Which session is meant; the newest where none is.")] = None,
+    session_id: Annotated[str | None, typer.Option(help="Which session is meant; the newest if none is named.")] = None,
     project: ProjectFolder = None,
 ) -> None:
     """Carry out a spoken command, in Chinese or English; exit 2 if it is no command (0 with --json)."""

@@ -9,7 +9,7 @@ from bridge.cli.runner import CommandApp, call_method
 
 app = CommandApp(help="What the log tells about how you work; read-only.", no_args_is_help=True)
 
-ProjectFilter = Annotated[str | None, typer.Option("--project-id", help="One project's; all where it is missing.")]
+ProjectFilter = Annotated[str | None, typer.Option("--project-id", help="One project's; all if it is missing.")]
 
 
 @app.command("next")

@@ -24,7 +24,7 @@ def search(
     limit: Annotated[int, typer.Option(help="How many hits.")] = requests.SEARCH_LIMIT,
     scope: Annotated[
         Literal["all", "recent"],
-        typer.Option(help="all, or recent: older ones only where the recent say too little."),
+        typer.Option(help="all, or recent: older ones only if the recent ones say too little."),
     ] = "all",
     project: Annotated[str | None, typer.Option(help="Id or path of a project.")] = None,
     since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,

@@ -26,7 +26,7 @@ NoteRefusal = Callable[[RefusalCause, str], None]
 
 
 def open_listener(address: str, port: int) -> socket.socket:
-    """A listening socket; an empty address means all of IPv4, and of IPv6 where the system has both. Raises OSError."""
+    """A listening socket; an empty address means all of IPv4, and of IPv6 if the system has both. Raises OSError."""
     if address:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         listening = socket.create_server((address, port), family=family, backlog=BACKLOG)

@@ -1,4 +1,4 @@
-"""The TLS contexts of a device, made anew when the trusted keys change."""
+"""The TLS contexts of a device, rebuilt when the trusted keys change."""
 
 import asyncio
 import ssl
