@@ -1500,7 +1500,7 @@ export interface Methods {
     params: Record<string, never>;
     result: LessonStatsJson;
   };
-  /** All lessons in the format of seed 003. */
+  /** All lessons in the format of their JSON files. */
   'lessons/export': {
     params: {
       path?: string | null;

@@ -110,7 +110,7 @@ def from_unix_ms(unix_ms: int) -> datetime:
 
 
 def timestamp(instant: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds and ``Z``, as seed 002 writes `ts`: ``2026-02-02T10:00:00.000Z``."""
+    """RFC 3339 in UTC with milliseconds and ``Z``, as an event has it in `ts`: ``2026-02-02T10:00:00.000Z``."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

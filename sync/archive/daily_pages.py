@@ -1,4 +1,4 @@
-"""Turn a folder of daily pages (seed 000 §3.2) into records.
+"""Turn a folder of daily pages into records.
 
 A record's id is derived from its day, time, project and text, so another import records nothing new. A record with
 the same moment and topic as an existing one is that record. Pages in a project's folder (`.cursor/skills/memories`)

@@ -39,7 +39,7 @@ class ImportedJson(TypedDict):
 
 
 class SessionMetaJson(TypedDict):
-    """`session` in the snake_case of seed 002, as `<id>.meta.json`; `eventId` is null if nothing was new."""
+    """`session` in snake_case, as `<id>.meta.json`; `eventId` is null if nothing was new."""
 
     session: dict[str, Any]
     recorded: bool

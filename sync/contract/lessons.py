@@ -1,4 +1,4 @@
-"""Answers of lessons, and how they become JSON. A record has the fields of seed 003."""
+"""Answers of lessons, and how they become JSON. A record has the fields of its JSON file."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # named only in annotations
 
 
 class LessonJson(TypedDict):
-    """`record`: as in the seed's files. `projects`: where it was seen."""
+    """`record`: as in its JSON file. `projects`: where it was seen."""
 
     id: str
     kind: Literal["error", "pattern"]

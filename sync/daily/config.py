@@ -1,4 +1,4 @@
-"""`config.json` (seed 000 §8): parse it, and change one option at a time. Pure.
+"""`config.json` of the daily records: parse it, and change one option at a time. Pure.
 
 Comments (`//`) may be read but are lost when the file is written. If the file is invalid the defaults apply, the file
 stays as it is, and `daily status` names it. Unknown options are kept; a value out of bounds is refused by name.

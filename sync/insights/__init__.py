@@ -1,4 +1,4 @@
-"""Statistics about how the user works, from the log, with a cache of their own (seed 002 §6.2-6.3).
+"""Statistics about how the user works, from the log, with a cache of their own.
 
 A stage (design, implement, test …) is what a tool call belongs to; a transition is one stage or event type after
 another in a session. An instinct is a rule that experience suggests, with events for and against it; its confidence,

@@ -1,4 +1,4 @@
-"""The analysis report of seed 000: activity by day and hour, topics, repeated questions. Pure."""
+"""The analysis report: activity by day and hour, topics, repeated questions. Pure."""
 
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta

@@ -2,7 +2,7 @@
 
 The cache, `insights.json` in the profile's folder, has the position and id of its last event. If the log has another
 event there, or one of its events was retracted since, the whole log is read again. Only the holder of the sidecar role
-writes the file. Nothing is written to the log (seed 002 §2.3).
+writes the file. Nothing is written to the log.
 """
 
 import asyncio

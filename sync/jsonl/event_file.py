@@ -2,7 +2,7 @@
 
 Appending in place lets other programs `tail -f`. A killed writer or a full disk leaves at most one partial line, which
 the next writer truncates. Nothing is flushed: `read_tail` finds what a power failure lost, and the log still has it;
-an fsync would delay every `update`. The lock file has the name of seed 002 §7.2, so other programs can use it.
+an fsync would delay every `update`. The lock file has a documented name, so other programs can use it.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Import JSONL files of other installations, and what an earlier installation left behind (seed 002 §6.1).
+"""Import JSONL files of other installations, and what an earlier installation left behind.
 
 Every line is checked and redacted like an event of another program; its device, replica and order are not believed. A
 line without an id gets one from its bytes, so a repeated import records nothing new. A refused line does not stop the

@@ -1,7 +1,7 @@
-"""Parse session files of an earlier installation into events (seed 002 §6.1). Pure.
+"""Parse session files of an earlier installation into events. Pure.
 
-The seed names the files (`temp/…`, `pending_session.json`) but not their content. This accepts an object, or a list of
-them, with an id, a project, times and other fields under the usual names; unknown fields go into the end's payload.
+The files have known names (`temp/…`, `pending_session.json`) and no known format. An object, or a list of objects, is
+accepted with an id, a project, times and other fields under the usual names; unknown fields go into the end's payload.
 """
 
 import hashlib

@@ -80,7 +80,7 @@ def file_key_of(event: Event) -> FileKey:
 
 
 def encode_line(event: Event) -> bytes:
-    """Encode an event as a line: fields of seed 002 §4.1 first, unknown fields last."""
+    """Encode an event as a line: the fields of the envelope first, unknown fields last."""
     known: dict[str, Any] = {
         "schema_version": event.schema_version,
         "event_id": event.event_id,

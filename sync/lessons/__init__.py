@@ -1,4 +1,4 @@
-"""Lessons: errors with their cures, and patterns (seed 003). They never leave this device.
+"""Lessons: errors with their cures, and patterns. They never leave this device.
 
 The log is the store; tables in the database answer an exact match, and a JSON tree shows the lessons to other programs.
 """

@@ -10,7 +10,7 @@ from sync.lessons.error_text import KEY_DIGITS, errors_in
 
 MAX_COMMAND: Final = 2_000  # characters
 GENERAL: Final = "general"  # the language of an error that names none
-FRONTEND: Final = "frontend"  # the file of errors in these languages (seed 003)
+FRONTEND: Final = "frontend"  # the file of errors in these languages
 FRONTEND_LANGUAGES: Final = frozenset(
     {"javascript", "typescript", "vue", "react", "css", "html", "jsx", "tsx", "js", "ts"}
 )

@@ -22,7 +22,7 @@ class LessonDrafts:
     clock: Clock
 
     def now(self) -> str:
-        """The time as the seed writes it: `2026-02-25T14:30:00Z`."""
+        """The time as a record has it: `2026-02-25T14:30:00Z`."""
         return self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_id(self, connection: Transaction, kind: str, *, besides: Collection[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""A lesson: its record as seed 003 has it, its counters and its state. Pure."""
+"""A lesson: its record as its JSON file has it, its counters and its state. Pure."""
 
 import json
 import re
@@ -33,7 +33,7 @@ PATTERN_FIELDS: Final[Mapping[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One lesson. `content` is the record of seed 003 without counters; `project_ids`: where it was seen."""
+    """One lesson. `content` is the record of its JSON file without counters; `project_ids`: where it was seen."""
 
     lesson_id: str
     kind: str
@@ -71,7 +71,7 @@ class Lesson:
         return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
 
     def record(self) -> dict[str, Any]:
-        """The record as the seed's files have it, with the counters of now."""
+        """The record as its JSON file has it, with the current counters."""
         record = {"id": self.lesson_id, **self.content, **({"id": self.lesson_id} if "id" in self.content else {})}
         counter = "occurrences" if self.kind == ERROR else "usage_count"
         is_number = isinstance(record.get(counter), int)  # else it is kept until the lesson is counted
@@ -163,7 +163,7 @@ def merge_fields(former: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
 
 
 def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str, Any]:
-    """The record of a new lesson, in the seed's order; further fields of the caller come last, value for value."""
+    """The record of a new lesson, in the order of its JSON file; other fields of the caller come last, as given."""
     given = {name: value for name, value in given.items() if value is not None and name not in {"id", "occurrences"}}
     if kind == ERROR:
         error = dict(given["error"])

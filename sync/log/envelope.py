@@ -1,6 +1,6 @@
 """Convert events: row, public JSON and wire record.
 
-Field names are those of seed 002 §4.1; unknown fields of newer writers are kept in `extra`.
+Field names are a contract with other programs; unknown fields of newer writers are kept in `extra`.
 """
 
 import json
@@ -48,7 +48,7 @@ class EventRow(Protocol):
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_LIMIT_MS: Final = MAX_CLOCK_DRIFT // timedelta(milliseconds=1)
 
-# The fields of a wire record that an event has under the same name, in the order of seed 002.
+# The fields of a wire record that an event has under the same name, in the order in which they are written.
 _SENT_FIELDS: Final = (
     *("schema_version", "event_id", "project_id", "project_path", "session_id", "ts", "type", "payload"),
     *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),

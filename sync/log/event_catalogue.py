@@ -345,7 +345,7 @@ _OBSERVED_FIELDS: Final = ("session_id", "tool", "command", "file_path")
 _ERROR_FIELDS: Final = ("error_key?", "error_type?", "message?", "language?")
 _LESSON_READERS: Final = ("lessons", "recall", "erasure")
 _RECORD, _EDIT = (
-    "An error with its cure, or a pattern: the record of seed 003.",
+    "An error with its cure, or a pattern, with the record of its JSON file.",
     "The record of a lesson after a change.",
 )
 _GONE, _COUNTS = (

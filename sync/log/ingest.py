@@ -1,4 +1,4 @@
-"""Parse and redact events of other programs: JSON in, a draft out (seed 002 §4-5 and §8)."""
+"""Parse and redact events of other programs: JSON in, a draft out."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -50,7 +50,7 @@ class EventScope(StrEnum):
     CLOUD = "cloud"
 
 
-# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so do what a
+# What may leave the device is decided here and nowhere else: lessons stay, so do what a
 # person hides on this device alone, the words of a daily record before redaction, and what retention takes away.
 
 

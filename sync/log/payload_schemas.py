@@ -1,4 +1,4 @@
-"""The payloads of seed 002 §4.2, checked when other programs append events. Pure.
+"""The payloads of known event types, checked when other programs append events. Pure.
 
 Every known field may be missing or null. A known field of the wrong shape is refused by its name. Unknown fields and
 types are kept. Events of the user's other devices are not checked here.

@@ -1,1 +1,1 @@
-"""Notes: curated memory of a project as Markdown files, with governance and an audit in the log (seed 004)."""
+"""Notes: curated memory of a project as Markdown files, with governance and an audit in the log."""

@@ -1,7 +1,7 @@
 """Parse and render INDEX.md. Pure. Rows that do not change, and everything around the table, keep their bytes.
 
 The table is found by its header: one with the columns Id and File. Columns that this program does not know stay, with
-their values; the 13 columns of the seed are added if a header lacks some.
+their values; the 13 columns of a new index are added if a header lacks some.
 """
 
 import re
@@ -97,7 +97,7 @@ class Index(msgspec.Struct, frozen=True):
         return f"| {cells} |{self.newline}"
 
     def _with_columns(self) -> Self:
-        """The index with all columns of the seed; other columns stay in their place."""
+        """The index with all columns of a new one; other columns stay in their place."""
         missing = [column for column in INDEX_COLUMNS if column not in self.columns]
         ended = self._with_last_newline()
         if not missing:

@@ -166,7 +166,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def is_for_team(note: Note) -> bool:
-    """Whether a note belongs into the team's repository, by the conventions of seed 004.
+    """Whether a note belongs into the team's repository.
 
     Active, Audience team and Portability cross-project; and a standard (Strength enforced or validated), a solution
     (Kind pattern or decision) or a default (Kind reference or tech).

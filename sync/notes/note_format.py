@@ -47,7 +47,7 @@ def render_note(
     decision: Mapping[str, str],
     pointers: Sequence[str],
 ) -> str:
-    """A new note with the seed's sections. Fields without a value stay, so that a person sees where to add one."""
+    """A new note with all sections. Fields without a value stay, so that a person sees where to add one."""
     lines = [f"# {meta['Title']}", "", f"## {META}", ""]
     lines += [f"- **{name}**: {meta.get(name, '')}".rstrip() for name in META_FIELDS]
     lines += ["", "## When to load", "", *(f"- {line}" for line in when_to_load)]
@@ -128,7 +128,7 @@ def _lines_with_section(text: str) -> Iterator[tuple[str, int, str, bool]]:
 
 
 def _section_name(heading: str) -> str:
-    """The seed's name of a section, or the heading as it is: `One-liner (for injection)` is One-liner."""
+    """The usual name of a section, or the heading as it is: `One-liner (for injection)` is One-liner."""
     plain = re.sub(r"[(（].*?[)）]", "", heading).casefold().replace(" ", "").replace("／", "/")
     return _SECTION_NAMES.get(plain, heading)
 

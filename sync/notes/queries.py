@@ -129,7 +129,7 @@ class NoteQueries:
         return done
 
     async def rates(self, project: str) -> dict[str, float | None]:
-        """The four rates of seed 004."""
+        """The four rates of `notes doctor`."""
         opened = await self._workspace.look(project)
         active = [file for file in opened.content.current if file.note.status != ARCHIVE]
         return opened.audit.rates(_fragmented(active), len(active))

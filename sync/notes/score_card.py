@@ -1,6 +1,6 @@
 """The score card: which layers it allows, and an estimate if the caller gives no scores. Pure.
 
-The rules are those of seed 004. A card that no rule allows is not written: docs/decisions/024-notes.md.
+A card that no rule allows is not written: docs/decisions/024-notes.md.
 """
 
 import re

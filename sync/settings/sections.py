@@ -196,7 +196,8 @@ class RecallSettings(SettingsSection, frozen=True):
         Literal["default", "seed000", "seed004"],
         Meta(
             description="`default`: words and meaning alike, words more if one item holds most of a question;"
-            " `seed000`: keyword 0.4, semantic 0.6, 5 % less for each day; `seed004`: 0.3, 0.7, two hits at most"
+            " `seed000` (`search --preset fading`): keyword 0.4, semantic 0.6, 5 % less for each day;"
+            " `seed004` (`--preset meaning`): 0.3, 0.7, two hits at most"
         ),
     ] = "default"
     weights: Annotated[

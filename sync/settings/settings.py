@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first one set; never settings
-EVENTS_FOLDER: Final = "memory-data"  # the folder of seed 002 §3
+EVENTS_FOLDER: Final = "memory-data"  # of the JSONL files
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Derive a stable device id from the hardware, as the original app does (seed 001)."""
+"""Derive a stable device id from the hardware, as the original app does."""
 
 import platform
 import re

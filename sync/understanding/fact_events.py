@@ -46,7 +46,7 @@ EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
 }
 _ANSWER_OF_EVENT: Final = {event_type: kind for kind, event_type in EVENT_OF_ANSWER.items()}
 
-# The list of seed 002 §4.2, and what an event of another program means by it.
+# The `fact_type` values of the event catalogue, and what an event of another program means by it.
 _FACT_TYPES: Final[Mapping[FactKind, str]] = {
     FactKind.PREFERENCE: "preference",
     FactKind.HABIT: "preference",

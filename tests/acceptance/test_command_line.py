@@ -20,7 +20,7 @@ from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, 
 if sys.platform == "linux":
     import fcntl
 
-# The envelope of seed 002, section 4.1, and its event types, section 4.2.
+# The envelope of the event store's contract, and its event types.
 STARTED: dict[str, Any] = {
     "schema_version": 1,
     "event_id": "evt_20260202_000001",

@@ -1,4 +1,4 @@
-"""The command-line contract of seed 002 §5 as one transcript of commands and output, byte for byte.
+"""The command-line contract of the event store as one transcript of commands and output, byte for byte.
 
 `python -m tests.contract.events_cli_transcript` rewrites `golden/events-cli.txt`. A change in it that is not a new
 field changes the contract: raise `CONTRACT_VERSION`, and say so in the changelog.

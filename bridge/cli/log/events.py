@@ -1,4 +1,4 @@
-"""`events append | append-batch | read | tail | verify`: the event store's contract of seed 002 §5 as commands."""
+"""`events append | append-batch | read | tail | verify`: the event store's contract as commands."""
 
 import asyncio
 import contextlib

@@ -30,7 +30,7 @@ class Upsert(Params, frozen=True):
 
 
 class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The filter of seed 002 §5.3, in its own snake_case names."""
+    """The filter of `session-meta list`, in snake_case as on the command line."""
 
     project_id: str | None = None
     days: float | None = None

@@ -1,4 +1,4 @@
-"""`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
+"""`events/*`: the event store for other programs, with the JSON of the command line."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -38,7 +38,7 @@ class Forget(Params, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The filter of seed 002 §5.2, in its own snake_case names."""
+    """The filter of `events read`, in snake_case as on the command line."""
 
     project_id: str | None = None
     session_id: str | None = None

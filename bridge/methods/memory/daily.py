@@ -1,4 +1,4 @@
-"""`daily/*`: what is kept of each session, by day (seed 000)."""
+"""`daily/*`: what is kept of each session, by day."""
 
 from typing import Annotated, Any, Final, Literal
 

@@ -1,4 +1,4 @@
-"""`insights/*`: how the user works, derived from the log; read-only (seed 002 §6.2-6.3, seed 000's report)."""
+"""`insights/*`: how the user works, derived from the log; read-only."""
 
 from typing import Annotated, Final, Literal
 

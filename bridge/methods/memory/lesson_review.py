@@ -1,4 +1,4 @@
-"""`lessons/review`: the past errors that fit changed files (seed 003)."""
+"""`lessons/review`: the past errors that fit changed files."""
 
 import asyncio
 from pathlib import Path

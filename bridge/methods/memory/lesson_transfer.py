@@ -1,4 +1,4 @@
-"""`lessons/export` and `lessons/import`: the tree of seed 003, which is how lessons leave and reach a device."""
+"""`lessons/export` and `lessons/import`: the tree of JSON files, which is how lessons leave and reach a device."""
 
 import asyncio
 from pathlib import Path
@@ -18,20 +18,20 @@ PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
 
 
 class LessonExport(Params, frozen=True):
-    """`path`: a folder for the tree of seed 003, which must be empty or missing."""
+    """`path`: a folder for the tree of JSON files, which must be empty or missing."""
 
     path: PathText | None = None
 
 
 class LessonImport(Params, frozen=True):
-    """`path`: a tree of seed 003, or a file of one."""
+    """`path`: a tree of JSON files, or a file of one."""
 
     path: PathText
     dry_run: bool = False
 
 
 async def export_lessons(app: App, params: LessonExport) -> LessonExportJson:
-    """All lessons in the format of seed 003."""
+    """All lessons in the format of their JSON files."""
     await app.lesson_files().read_edits()
     lessons = await app.lessons().all()
     if params.path is None:

@@ -1,4 +1,4 @@
-"""`lessons/*`: errors with their cures, and patterns (seed 003). They never leave this device."""
+"""`lessons/*`: errors with their cures, and patterns. They never leave this device."""
 
 import asyncio
 from datetime import UTC, timedelta
@@ -38,7 +38,7 @@ MAX_SOURCE_BYTES: Final = 2_000_000  # of a file from which a pattern is taken
 
 
 class LearnParams(Params, frozen=True):
-    """`record`: the fields of seed 003. `path`: take names and signatures of a pattern from this file.
+    """`record`: the fields of its JSON file. `path`: take names and signatures of a pattern from this file.
 
     `recent`: take fields of an error that are not given from the newest failed call, as `lessons/propose` shows them.
     """

@@ -1,4 +1,4 @@
-"""`notes/*`: curated notes of a project (seed 004)."""
+"""`notes/*`: curated notes of a project."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,7 +38,7 @@ class NotesProject(Params, frozen=True):
 
 
 class NotesRemember(NotesProject, frozen=True):
-    """Payloads as seed 004 has them; `scores` D1 to D5 in a payload are those of the caller's model.
+    """Payloads as `docs/notes.md` describes them; `scores` D1 to D5 in a payload are those of the caller's model.
 
     `sessionId`: the conversation. `language`: of a hint.
     """

@@ -1,4 +1,4 @@
-"""`memory/command`: spoken commands in Chinese or English (seed 000 §9-10)."""
+"""`memory/command`: spoken commands in Chinese or English."""
 
 from collections.abc import Sequence
 from typing import Annotated

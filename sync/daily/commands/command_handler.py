@@ -80,7 +80,7 @@ Searcher = Callable[[CommandSearch], Awaitable[Sequence[Any]]]
 def configured_search(
     query: str, value: DailyConfig, today: str, project_path: str | None, provider: Provider
 ) -> CommandSearch:
-    """A search with the options of `config.json` (seed 000 §5, §8). `provider`: who made the existing vectors."""
+    """A search with the options of `config.json`. `provider`: who made the existing vectors."""
     retrieval = value.retrieval
     method = retrieval.method if value.semantic.enabled and value.semantic.provider == provider else "keyword"
     keyword, semantic = {"keyword": (1.0, 0.0), "semantic": (0.0, 1.0), "hybrid": (0.4, 0.6)}[method]

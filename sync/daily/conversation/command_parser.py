@@ -95,7 +95,7 @@ class SaveDecision(msgspec.Struct, frozen=True):
 
 
 def decide_saving(turns: Sequence[SummaryTurn], *, min_rounds: int, auto_save: bool = True) -> SaveDecision:
-    """Decide whether to record a finished conversation (seed 000 §10): if it is long enough, or the user asked."""
+    """Decide whether to record a finished conversation: if it is long enough, or the user asked."""
     request = last_save_request(turns)
     if request in {CommandKind.SKIP, CommandKind.SENSITIVE}:
         return SaveDecision(is_wanted=False, reason=str(request))

@@ -1,4 +1,4 @@
-"""Export the records' vectors to `index/embeddings.json` (seed 000 §3.3); nothing here reads that file.
+"""Export the records' vectors to `index/embeddings.json`; nothing here reads that file.
 
 It has the newest `MAX_ENTRIES` sessions, limited by `max_file_size_mb`, and is written only if its content changes.
 Without entries, or if `semantic.enabled` is false, there is no file. A file of another program is left as it is.

@@ -1,4 +1,4 @@
-"""`index/keywords.json` (seed 000 §3.3) and `summary.md`, made from the pages. Pure; no time of writing in them."""
+"""`index/keywords.json` and `summary.md`, made from the pages. Pure; no time of writing in them."""
 
 import json
 from collections import Counter

@@ -1,7 +1,7 @@
-"""A day's records as the Markdown file of seed 000 §3.2, and back. Pure.
+"""A day's records as a Markdown page, and back. Pure.
 
 Parsing is strict: a page with a line that no record can hold is refused, and then never overwritten. Two sections are
-additions to the seed: `### 标记` (important, outdated) and, in a shared folder, `### 来源`, the record's project.
+additional sections: `### 标记` (important, outdated) and, in a shared folder, `### 来源`, the record's project.
 A page that exceeds `max_file_size_mb` continues in `<day>.2.md`.
 """
 

@@ -1,4 +1,4 @@
-"""The Electron app's own SQLite cache: `ai_memory(id, content, created_at, updated_at)`, row 1 (seed 001).
+"""The Electron app's own SQLite cache: `ai_memory(id, content, created_at, updated_at)`, row 1.
 
 The database is the app's: it is opened through SQLite for one call, never with plain file calls (its write-ahead log
 may have the newest content). It is read-only unless the user wants the memory written back. No table is ever created.

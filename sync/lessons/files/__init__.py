@@ -1,1 +1,1 @@
-"""The JSON files of the lessons (seed 003), and the import of such files."""
+"""The JSON files of the lessons, and the import of such files."""

@@ -1,4 +1,4 @@
-"""The files of seed 003: `errors/<language>.json`, `patterns/<type>.json`, `index.json`. Pure."""
+"""The JSON files of the lessons: `errors/<language>.json`, `patterns/<type>.json`, `index.json`. Pure."""
 
 import json
 from collections import defaultdict
@@ -34,7 +34,7 @@ def render_tree(lessons: Sequence[Lesson]) -> dict[str, bytes]:
 
 
 def build_index(lessons: Sequence[Lesson]) -> dict[str, Any]:
-    """The index of seed 003."""
+    """The content of `index.json`."""
     by_language: dict[str, dict[str, int]] = {}
     by_tag: dict[str, list[str]] = {}
     by_framework: dict[str, list[str]] = {}

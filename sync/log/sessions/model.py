@@ -1,4 +1,4 @@
-"""Sessions: the events of one `session_id`, started and ended by events (seed 002 §2.2). Pure.
+"""Sessions: the events of one `session_id`, started and ended by events. Pure.
 
 A session is over if only `session_meta` and late events (their `ts` is not after the end) follow its last end.
 Otherwise it is open again and ends again, so ending too early is harmless. This program ends only sessions that an

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionListFilter(msgspec.Struct, forbid_unknown_fields=True):
-    """The filter of `session-meta list` (seed 002 §5.3)."""
+    """The filter of `session-meta list`."""
 
     project_id: str | None = None
     days: float | None = None

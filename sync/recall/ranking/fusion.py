@@ -2,7 +2,8 @@
 
 Each side is scaled to 0..1 first, 1 for its best item; of keyword scores the root is taken, which raises recall@5 by
 .01 to .03. If one item covers most of the query (`CONFIDENT_COVER`), keywords weigh up to twice (`keyword_boost`).
-`default` was tuned on development data in two languages; `seed000` and `seed004` are those documents' weights.
+`default` was tuned on development data in two languages; `seed000` and `seed004` (`fading` and `meaning` on the command
+line) are weights of earlier specifications of the app.
 """
 
 import math

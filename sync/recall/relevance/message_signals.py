@@ -125,7 +125,7 @@ def read_signals(message: str) -> MessageSignals:
 
 
 def asks_for_memory(message: str, *, is_first: bool) -> bool:
-    """Whether a message is the first of its session, or refers to the past (seed 000 §5)."""
+    """Whether a message is the first of its session, or refers to the past."""
     signals = read_signals(message)
     return bool(message.strip()) and (is_first or signals.refers_to_past or signals.continues)
 

@@ -1,4 +1,4 @@
-"""What a person can do with the devices of an account, and the dialogue of two of them (seed 001, example 3)."""
+"""What a person can do with the devices of an account, and the dialogue of two of them."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What a model is given: the scenarios of seed 000 §13 and others like them."""
+"""What a model is given: scenarios of work and of daily life."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,13 +59,13 @@ TYPESCRIPT: Final = state("用户偏好使用 TypeScript，喜欢函数式编程
 SHOP, BLOG = "/home/me/shop", "/home/me/blog"
 
 SCENARIOS: Final = {
-    "seed 000 §13.1: goes on with yesterday's work": Scenario(
+    "goes on with yesterday's work": Scenario(
         [HIKE, API], ask("继续昨天的 API 重构工作"), ["FastAPI 替换 Flask"], ["民宿"]
     ),
-    "seed 000 §13.2: a request has the preferences for such work": Scenario(
+    "a request has the preferences for such work": Scenario(
         [TYPESCRIPT, HIKE], ask("帮我写一个数据处理函数"), ["TypeScript", "函数式"], ["民宿"]
     ),
-    "seed 000 §13.3: a request has the conventions of the project": Scenario(
+    "a request has the conventions of the project": Scenario(
         [record("项目约定", "项目使用 React + Redux，API 基于 /api/v2 前缀", projectPath=SHOP), HIKE],
         ask("添加一个新的用户列表页面", project=SHOP),
         ["React + Redux", "/api/v2"],

@@ -471,7 +471,7 @@ class TestSessions:
 
 
 class TestOptions:
-    """Each option of seed 000 §8 does what it says."""
+    """Each option of `config.json` does what it says."""
 
     async def test_location_project_first(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:

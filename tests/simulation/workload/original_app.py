@@ -1,4 +1,4 @@
-"""The original app's memory (seed 001), written from its description, under the same faults.
+"""The original app's memory, written from its description, under the same faults.
 
 Load: the cloud's row of this device, else the local file, else the template. Update: load the local file, put the
 exchange under today's heading by string surgery, replace the time, write the file in place, upsert the whole document.

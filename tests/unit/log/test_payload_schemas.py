@@ -1,4 +1,4 @@
-"""Payloads of seed 002 §4.2: known fields are checked by name, everything else is kept."""
+"""Payloads of known event types: known fields are checked by name, everything else is kept."""
 
 from typing import Any
 

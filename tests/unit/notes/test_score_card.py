@@ -1,4 +1,4 @@
-"""The score card: every one of the 243 cards against the rules of seed 004, stated here a second time as a list."""
+"""The score card: every one of the 243 cards against the rules, stated here a second time as a list."""
 
 from itertools import product
 
@@ -11,7 +11,7 @@ CARDS = list(product(range(3), repeat=5))
 
 
 def allowed(d1: int, d2: int, d3: int, d4: int, d5: int) -> set[str]:
-    """The layers that the sentences of the seed allow, each read alone."""
+    """The layers that the rules allow, each read alone."""
     total = d1 + d2 + d3 + d4 + d5
     layers = set()
     if 4 <= total <= 5 and d4 >= 1:

@@ -1,4 +1,4 @@
-"""Each spoken command of seed 000 §9, in both languages."""
+"""Each spoken command, in both languages."""
 
 import json
 from datetime import timedelta
