@@ -222,3 +222,5 @@ def _show_outcome(result: dict[str, Any]) -> None:
         show_records([result["record"]])
     if result["reason"] is not None:
         typer.echo(result["reason"])
+    elif result["record"] is None and result["eventId"] is not None:
+        typer.echo(f"the record is gone; `daily undo {result['eventId']}` brings it back")
