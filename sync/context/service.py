@@ -146,6 +146,8 @@ class ContextService:
             found = [*await self._continued(scoped), *found]
         if signals.self_mentions and len(search.query) <= SHORT_QUESTION_CHARS:
             found = [*selection.fact_candidates(result.hits, facts.active_ids), *found]
+            answers = await recall.of_events(scoped, facts.ids_answering(search.query))
+            found = [*selection.asked_candidates(answers, Reason.FACT), *found]
         if search.turns and signals.self_mentions and not any(one.outcome is Outcome.GIVEN for one in found):
             found = await self._of_dialogue(scoped)
         if signals.is_work_request and not names_technology(search.query):
@@ -194,7 +196,7 @@ class ContextService:
             return KnownFacts()
         current = await self._facts().current()
         if current.facts is not self._known.facts:
-            self._known = KnownFacts(current.facts, current.outdated_texts)
+            self._known = KnownFacts(current.facts, current.outdated_texts, current.edit_events)
         return self._known
 
     async def _given_ids(self, session_id: str | None) -> frozenset[str]:

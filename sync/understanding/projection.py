@@ -66,23 +66,30 @@ class Facts:
     @cached_property
     def outdated_texts(self) -> Mapping[str, frozenset[str]]:
         """By event, the texts in it that no longer hold: all of an outdated fact, the former ones of an edited one."""
-        edits: dict[str, list[tuple[str, str]]] = {}
-        for answer in self.answers:
-            fact_id = self.id_of_statement.get(answer.fact_id)
-            if fact_id is not None and answer.statement is not None:
-                edits.setdefault(fact_id, []).append((answer.event_id, answer.statement.text))
         found: dict[str, set[str]] = {}
         for fact in self.facts:
-            edited, is_outdated = edits.get(fact.fact_id, []), fact.status in OUTDATED
-            if not is_outdated and all(text != fact.statement for _, text in edited):
+            is_outdated = fact.status in OUTDATED
+            if not is_outdated and fact.fact_id not in self.edit_events:
                 continue
             events = [(name, fact.statement) for name in (fact.fact_id, *fact.evidence)]
             for one in self.statements_of(fact):
                 events += [(name, one.statement.text) for name in (one.fact_id, one.event_id)]
-            for event_id, text in (*events, *edited):
+            events += self._edits.get(fact.fact_id, ())
+            for event_id, text in events:
                 if is_outdated or text != fact.statement:
                     found.setdefault(event_id, set()).add(text)
         return {event_id: frozenset(texts) for event_id, texts in found.items()}
+
+    @cached_property
+    def edit_events(self) -> Mapping[str, str]:
+        """The event of the edit that gave a fact its text, by the id of the fact; only facts that were edited."""
+        texts = {fact.fact_id: fact.statement for fact in self.facts}
+        return {
+            fact_id: event_id
+            for fact_id, edits in self._edits.items()
+            for event_id, text in edits
+            if text == texts[fact_id]
+        }
 
     @property
     def kept_ids(self) -> frozenset[str]:
@@ -121,6 +128,16 @@ class Facts:
         return sorted(
             (one for one in self.answers if one.fact_id in fact.statement_ids), key=lambda one: (one.hlc, one.event_id)
         )
+
+    @cached_property
+    def _edits(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The edits of each edited fact, oldest first: the event and the text that it gave."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for answer in sorted(self.answers, key=lambda one: (one.hlc, one.event_id)):
+            fact_id = self.id_of_statement.get(answer.fact_id)
+            if fact_id is not None and answer.statement is not None:
+                found.setdefault(fact_id, []).append((answer.event_id, answer.statement.text))
+        return found
 
     @cached_property
     def _editors(self) -> Mapping[str, str]:

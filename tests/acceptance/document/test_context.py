@@ -91,6 +91,9 @@ SCENARIOS: Final = {
     "a short question about a place": Scenario(
         [say("我们的部署脚本放在 scripts/deploy.sh"), API], ask("部署脚本在哪里"), ["scripts/deploy.sh"], ["FastAPI"]
     ),
+    "a question for a fact that shares no word with it": Scenario(
+        [say("我搬到上海了"), say("我今年三十岁"), HIKE], ask("我现在住在哪里"), ["搬到上海"], ["三十岁", "民宿"]
+    ),
     "the present fact, not the one that it replaced": Scenario(
         [say("我住在北京"), say("我搬到上海了，现在住在上海")], ask("我现在住在哪里"), ["上海"], ["我住在北京"]
     ),
