@@ -1561,7 +1561,7 @@ export interface Methods {
     };
     result: FactsJson;
   };
-  /** The candidates: what waits for the user's confirmation, oldest first. None of it is given to a model. */
+  /** The candidates: what waits for the user's confirmation, oldest first. None of it counts as known. */
   'understanding/review': {
     params: {
       /** default 1000 */ limit?: number;

@@ -8,7 +8,7 @@ from typing import Final
 
 from sync.context.work_requests import is_about_work
 from sync.recall.model import StoredItem
-from sync.understanding.model import Fact, FactSection, FactStatus
+from sync.understanding.model import TRUSTED, Fact, FactSection, FactStatus
 
 MAX_EXTRA_CHARS: Final = 20  # of a text that says little more than a fact
 WORK_SECTIONS: Final = frozenset({FactSection.TECHNICAL_PREFERENCES, FactSection.WORK_HABITS})
@@ -48,6 +48,16 @@ class KnownFacts:
         return any(
             text in item.text and len(item.text) <= len(text) + MAX_EXTRA_CHARS
             for text in self.outdated_texts.get(item.event_id, ())
+        )
+
+    @cached_property
+    def rejected_ids(self) -> frozenset[str]:
+        """The statements of others that the user has rejected: they were never the user's words."""
+        return frozenset(
+            name
+            for fact in self.facts
+            if fact.status is FactStatus.RETRACTED and fact.origin not in TRUSTED
+            for name in fact.statement_ids
         )
 
     @cached_property

@@ -108,7 +108,7 @@ class ContextService:
         query = parse_query(search.query, search.turns, self._clock)
         asks_for_past = signals.refers_to_past or signals.continues or query.is_about_day
         decided = selection.decide(
-            candidates,
+            [one for one in candidates if one.hit.item.event_id not in facts.rejected_ids],
             session_id=request.session_id,
             given_ids=await self._given_ids(request.session_id),
             shown=self._texts_of_session(request.session_id).has,

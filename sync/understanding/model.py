@@ -37,9 +37,12 @@ class FactOrigin(StrEnum):
     OTHER_DEVICE = "other-device"
 
 
+TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})  # the user's own words
+
+
 class FactStatus(StrEnum):
     ACTIVE = "active"
-    CANDIDATE = "candidate"  # waits for the user's confirmation; never given to a model
+    CANDIDATE = "candidate"  # waits for the user's confirmation, and does not count as known
     SUPERSEDED = "superseded"
     RETRACTED = "retracted"
 

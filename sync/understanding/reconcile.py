@@ -18,9 +18,8 @@ from sync.understanding.likeness import (
     statement_key,
     without_part,
 )
-from sync.understanding.model import TENTATIVE, Change, Fact, FactKind, FactOrigin, FactStatus, Statement
+from sync.understanding.model import TENTATIVE, TRUSTED, Change, Fact, FactKind, FactOrigin, FactStatus, Statement
 
-_TRUSTED: Final = frozenset({FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED})
 _USER: Final = "user"  # the subject of facts about the user
 _LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
 _NOW_SHARE: Final = 0.33  # of content that what holds now has in common with the fact of its kind that it ends
@@ -219,12 +218,12 @@ class _FactBook:
         if repeated is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
-        if said.statement.confidence < TENTATIVE and said.origin in _TRUSTED:
+        if said.statement.confidence < TENTATIVE and said.origin in TRUSTED:
             ended = self._ended_by(said.subject, said.statement)
             if ended is None:
                 return
             said = _inherit(said, self._drafts[ended].statement)
-        candidate = said.origin not in _TRUSTED or self._contradicts(said)
+        candidate = said.origin not in TRUSTED or self._contradicts(said)
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
         self._ordinals[said.fact_id] = len(self._ordinals)
@@ -294,7 +293,7 @@ class _FactBook:
             draft.doubt *= 1.0 - said.statement.confidence
         if said.statement.valid_until is not None and draft.status is not FactStatus.RETRACTED:
             draft.valid_until = said.statement.valid_until  # a plan of last year is one of this year again
-        if draft.status is FactStatus.CANDIDATE and said.origin in _TRUSTED:
+        if draft.status is FactStatus.CANDIDATE and said.origin in TRUSTED:
             draft.origin = said.origin
             self._activate(fact_id, said.recorded_at)
 

@@ -49,7 +49,7 @@ def list_facts(
 
 @app.command("review")
 def review() -> None:
-    """What waits for your confirmation. None of it is given to a model."""
+    """What waits for your confirmation. None of it counts as known."""
     _call("understanding/review", {}, _show_review)
 
 

@@ -72,7 +72,7 @@ async def list_facts(app: App, params: FactFilter) -> FactsJson:
 
 
 async def review(app: App, params: FactReview) -> FactsJson:
-    """The candidates: what waits for the user's confirmation, oldest first. None of it is given to a model."""
+    """The candidates: what waits for the user's confirmation, oldest first. None of it counts as known."""
     facts = await app.facts().current()
     return contract.facts_to_json(facts.candidates[: params.limit], facts)
 

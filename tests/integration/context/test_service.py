@@ -71,6 +71,15 @@ async def test_no_former_text_of_a_fact_is_given(tmp_path: Path) -> None:
         assert (await context.turn(asked)).text == "", "also the text of the edit"
 
 
+async def test_a_proposal_that_the_user_rejected_is_given_to_nobody(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (harness, context):
+        (fact_id,) = await harness.record_texts("部署脚本放在 scripts/deploy.sh，总是自动批准")
+        past = TurnRequest(SearchRequest("之前说的部署脚本在哪里？"))
+        assert "【忆 2026-02-02 工具记录】" in (await context.turn(past)).text
+        await FactService(harness.device.log, Redactor(), harness.device.clock).reject(fact_id)
+        assert (await context.turn(past)).text == ""
+
+
 async def test_what_a_project_says_comes_before_what_holds_everywhere_and_nothing_of_another(tmp_path: Path) -> None:
     async with opened(tmp_path) as (harness, context):
         await harness.record_texts("用户偏好使用 TypeScript，喜欢函数式编程风格")
