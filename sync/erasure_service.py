@@ -104,8 +104,9 @@ class ErasureService(msgspec.Struct, frozen=True):
         if not await self.log.newest_position(LESSON_TYPES):
             return [*self.blocked_document(), *pages]
         lessons = self.lesson_files()
-        unreadable = [str(lessons.folder / name) for name in (await lessons.inspect()).unreadable]
-        return [*self.blocked_document(), *pages, *unreadable]
+        report = await lessons.inspect()
+        behind = [str(lessons.folder / name) for name in (*report.unreadable, *report.differing)]
+        return [*self.blocked_document(), *pages, *behind]
 
     async def request_texts(self, event_ids: Sequence[str]) -> list[str]:
         """Erase these events and what repeats them, but no file of a note; the events that the request names."""

@@ -52,7 +52,7 @@ async def import_lessons(app: App, params: LessonImport) -> LessonImportJson:
     records, refusals = await asyncio.to_thread(_read_tree, absolute_path(params.path, "path"))
     counts = await app.lesson_files().imports.import_records(records, dry_run=params.dry_run)
     if not params.dry_run:
-        await app.lesson_files().reconcile()
+        await app.lesson_files().write_changes()
     return {
         "found": counts["found"],
         "recorded": counts["recorded"],

@@ -22,7 +22,7 @@ from sync.contract.lessons import (
     LessonsJson,
     LessonStatsJson,
 )
-from sync.errors import InvalidInput
+from sync.errors import InvalidInput, StorageError
 from sync.lessons.capture import LessonCapture, propose
 from sync.lessons.lesson_query import LessonQuery, find_duplicates, select_lessons
 from sync.lessons.matching import MatchRequest
@@ -127,7 +127,7 @@ async def learn(app: App, params: LearnParams) -> LearnedJson:
     project_id = resolve_project_id(params.project) or GLOBAL_PROJECT
     await app.lesson_files().read_edits()
     result = await app.lessons().learn(params.kind, given, project_id=project_id, origin=origin)
-    await app.lesson_files().reconcile()
+    await app.lesson_files().write_changes()
     return contract.learned_to_json(result)
 
 
@@ -156,7 +156,7 @@ async def edit(app: App, params: LessonEdit) -> LessonJson:
     """Replace fields of a lesson; that confirms it."""
     await app.lesson_files().read_edits()
     lesson = await app.lessons().edit(params.id, params.changes)
-    await app.lesson_files().reconcile()
+    await app.lesson_files().write_changes()
     return contract.lesson_to_json(lesson)
 
 
@@ -164,7 +164,7 @@ async def judge(app: App, params: LessonVerdict) -> LessonJson:
     """A lesson helped, or hurt."""
     await app.lesson_files().read_edits()
     lesson = await app.lessons().count(params.id, params.verdict)
-    await app.lesson_files().reconcile()
+    await app.lesson_files().write_changes()
     return contract.lesson_to_json(lesson)
 
 
@@ -183,7 +183,13 @@ async def clean(app: App, params: LessonRemoval) -> LessonCleanJson:
         names = [lesson.lesson_id for lesson in chosen]
         await app.lessons().remove(names, merges=merges, with_calls=params.all)
         await app.erasure.apply()
-        await app.lesson_files().reconcile()
+        try:
+            await app.lesson_files().reconcile()
+        except StorageError as error:
+            hint = "Once they can be written, the next command about lessons writes them again."
+            raise StorageError(
+                f"the lessons are erased; files may still hold them: {error.message}", hint=hint
+            ) from error
     return {"lessons": contract.lessons_to_json(chosen), "removed": params.confirm}
 
 
@@ -215,7 +221,7 @@ async def capture(app: App, params: CaptureParams) -> LessonCaptureJson:
     """Record a tool call that has run: what it teaches, and the lesson for it."""
     result = await _capture_of(app).capture(_request_of(app, params), is_interrupted=params.interrupted)
     if result.mined:
-        await app.lesson_files().reconcile()
+        await app.lesson_files().write_changes()
     return contract.capture_to_json(result)
 
 

@@ -4,13 +4,14 @@ A file that cannot be read stays byte for byte. No file is replaced or removed b
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from sync.errors import StorageBusy
+from sync.errors import StorageBusy, StorageError
 from sync.lessons.files.hand_edits import (
     HandEdits,
     Manifest,
@@ -24,12 +25,15 @@ from sync.lessons.files.imports import LessonImports
 from sync.lessons.files.tree import FOLDERS, INDEX_FILE, render_tree
 from sync.lessons.model import Lesson
 from sync.lessons.service import LessonService
+from sync.runtime.log_once import LogOnce
 from sync.system.files import make_folder_below, make_private_folder, read_once, translate_os_errors, write_private
 from sync.system.process_lock import ProcessLock
 
 LOCK_TIMEOUT: Final = 20.0  # seconds that writing the files waits for another process
 MANIFEST_FILE: Final = ".written.json"
 FOREIGN_INDEX_FILE: Final = "index.before.json"  # the index of another program, which is replaced
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +75,22 @@ class LessonFiles:
         self._lessons = lessons
         self._profile = profile
         self._is_other_profile = is_other_profile
+        self._failures = LogOnce(_log)
         self._lock = ProcessLock(folder / ".lock", timeout=LOCK_TIMEOUT, timeout_error=_busy_error)
 
     async def read_edits(self) -> None:
-        """Take in what was edited by hand, if anything was. Raises StorageError."""
-        if not self.folder.is_dir():
-            return
-        replica_id = await self._lessons.replica_id()
-        state = await asyncio.to_thread(self._read, replica_id)
-        if state.edits.records:
+        """Take in what was edited by hand, and write files that are behind. Raises StorageError if none can be read."""
+        if self.folder.is_dir() and (await self.inspect()).differing:
+            await self.write_changes()
+
+    async def write_changes(self) -> None:
+        """`reconcile` beside what is recorded: files that cannot be written now are logged, and written later."""
+        try:
             await self.reconcile()
+        except StorageError as error:
+            self._failures.report("files", f"the files of the lessons are behind: {error.message}")
+        else:
+            self._failures.clear("files")
 
     async def reconcile(self) -> None:
         """Take in what was edited by hand, and write the files as the lessons are now. Raises StorageError."""
@@ -102,8 +112,9 @@ class LessonFiles:
             return FilesReport([], [], {}, [])
         replica_id = await self._lessons.replica_id()
         state = await asyncio.to_thread(self._read, replica_id)
-        rendered = render_tree(lessons) if lessons else {}
+        rendered = render_tree(lessons) if lessons or state.manifest.digests else {}
         differing = {name for name, data in rendered.items() if state.files.get(name) != data}
+        differing |= {name for name in state.files.keys() - rendered if state.manifest.wrote(name, state.files[name])}
         differing |= state.edits.records.keys()
         kept = [name for name in state.manifest.kept if name in state.files and name not in state.edits.records]
         return FilesReport(lessons, sorted(differing - state.edits.unreadable.keys()), state.edits.unreadable, kept)

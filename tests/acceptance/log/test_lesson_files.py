@@ -114,6 +114,21 @@ def test_a_forgotten_lesson_does_not_come_back_from_a_file_that_was_edited(home:
     assert not (folder / "errors/python.json").exists()
 
 
+def test_a_lesson_is_recorded_and_erased_beside_files_that_cannot_be_written_now(home: Home, folder: Path) -> None:
+    home.run(*LEARN)
+    (folder / "patterns").rmdir()
+    (folder / "patterns").touch()
+    assert "err-" in home.run("lessons", "learn", "error", "--message", "KeyError: b", "--solution", "c").stdout
+    assert len(home.json("lessons", "list")["lessons"]) == 2
+    cleaned = home.run("lessons", "clean", "--all", "--yes", check=False)
+    assert cleaned.returncode == 1
+    assert "the lessons are erased" in cleaned.stderr
+    assert MESSAGE in (folder / "errors/python.json").read_text("utf-8")
+    (folder / "patterns").unlink()
+    assert home.json("lessons", "list")["lessons"] == []
+    assert not (folder / "errors/python.json").exists()
+
+
 def test_the_files_of_a_lost_database_are_lessons_again(home: Home, folder: Path, tmp_path: Path) -> None:
     home.run(*LEARN)
     other = Home(tmp_path / "other")
