@@ -49,7 +49,8 @@ def session_text(
     lines, given = [CONVENTION_ZH if chinese else CONVENTION_EN], list[NoteFile]()
     left = SESSION_NOTE_CHARS - len(lines[0])
     for file in loaded:
-        line = f"- {neutralise(reminder(file.note, REMINDER_CHARS), fence)} ({pointer(file, base)})"
+        text = f"{reminder(file.note, REMINDER_CHARS)} ({pointer(file, base)})"
+        line = f"- {' '.join(neutralise(text, fence).split())}"
         if len(line) + 1 <= left:
             lines.append(line)
             given.append(file)
