@@ -22,6 +22,7 @@ from sync.document.erasure.related_events import (
     later_facts,
     quoting_events,
     repeating_events,
+    unknown_corrections,
 )
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.markdown.edits import remove_entries
@@ -176,6 +177,9 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
     for_good = [event for event in erased if event.event_id not in expired]
     quoting += later_facts(connection, device_id, for_good, except_ids=named.union(quoting))
+    by_user = (event for event in requests if event.type == PAYLOAD_FORGOTTEN and event.origin != Origin.TOOL)
+    asked = frozenset(event_id for event in by_user for event_id in erased_by(event))
+    quoting += unknown_corrections(connection, device_id, asked, except_ids=named)
     expired_lines = frozenset(
         entry_id for event in erased if event.event_id in expired for entry_id in entry_ids_of(event)
     )

@@ -84,6 +84,23 @@ def later_facts(
     return tuple(sorted({*found, *_corrections_of(connection, frozenset(found))})) if found else ()
 
 
+def unknown_corrections(
+    connection: Transaction, device_id: str, event_ids: frozenset[str], *, except_ids: frozenset[str]
+) -> tuple[str, ...]:
+    """This device's corrections of these events, without `except_ids`, and the events: both are to be erased.
+
+    Who asked for the erasure did not know the corrections, which would replace the payloads instead.
+    """
+    if not event_ids:
+        return ()
+    found: set[str] = set()
+    for event in log_store.read_by_device(connection, device_id, after=0, types=(PAYLOAD_REDACTED,)):
+        correction = correction_of(event)
+        if correction is not None and correction[0] in event_ids and event.event_id not in except_ids:
+            found |= {event.event_id, correction[0]}
+    return tuple(sorted(found))
+
+
 def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list[str]:
     """The events that hold the text of these events a second time."""
     from sync.document.capture.frequent_use import uses_of  # noqa: PLC0415 - at an erasure

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from sync.archive.service import ArchiveService
-from sync.document.erasure.erasure import request
+from sync.document.erasure.erasure import request, request_drafts
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, Query
 from sync.retention.service import RetentionConfig, RetentionService
@@ -110,6 +110,23 @@ async def test_the_correction_of_a_fact_is_erased_with_its_exchange(harness: Doc
     draft = EventDraft("payload_redacted", harness.redactor.clean_payload(payload), origin=Origin.TOOL)
     (corrected,) = await harness.log.append([draft])
     assert await erase(harness, exchange) == {exchange, vim, corrected.event.event_id}
+
+
+async def test_a_correction_made_before_an_erasure_arrived_does_not_undo_it(harness: DocumentHarness) -> None:
+    exchange, vim = await state(harness, "我用 Vim，密码是 x")
+    await harness.memory.reconcile()
+    payload = {"event_id": vim, "payload": {"content": "我用 Vim，密码是 [密钥]"}}
+    corrected = EventDraft("payload_redacted", harness.redactor.clean_payload(payload), origin=Origin.TOOL)
+    await harness.log.append([corrected, *request_drafts([vim], harness.redactor)])
+    await harness.memory.reconcile()
+    assert list(await texts(harness)) == ["我用 Vim，密码是 [密钥]"]
+
+    await harness.log.append([DraftBuilder(harness.redactor).build_erasure([exchange, vim])])
+    for _ in range(2):
+        await harness.memory.reconcile()
+
+    assert await texts(harness) == {}
+    assert "Vim" not in await words_left(harness)
 
 
 async def test_a_fact_of_two_exchanges_stays_with_the_other_one(harness: DocumentHarness) -> None:
