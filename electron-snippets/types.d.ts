@@ -1146,6 +1146,11 @@ export interface Methods {
     };
     result: LanPairingJson;
   };
+  /** End the pairing code that is shown here; what it has paired stays paired. */
+  'lan/cancelPairing': {
+    params: Record<string, never>;
+    result: LanStatusJson;
+  };
   /** End a pairing, and the connection, at once. */
   'lan/forget': {
     params: {

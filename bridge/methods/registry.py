@@ -41,6 +41,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("lan/peers", "account.lan:list_peers"),
         _row("lan/connect", "account.lan:connect"),
         _row("lan/pair", "account.lan:pair"),
+        _row("lan/cancelPairing", "account.lan:cancel_pairing"),
         _row("lan/forget", "account.lan:forget"),
         _row("events/append", "log.events:append"),
         _row("events/appendBatch", "log.events:append_batch"),

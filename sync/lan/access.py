@@ -135,6 +135,11 @@ class LanAccess:
             invitation = Invitation(invitation.code, ((host, port),))
         return await (await self._started()).enter_code(invitation)
 
+    def cancel_pairing(self) -> None:
+        """The code that is shown here is no longer good; what it has paired stays paired."""
+        if self._service is not None:
+            self._service.cancel_pairing()
+
     async def forget(self, device_id: str) -> LanPairedDevicesJson:
         """End a pairing, and the connection, at once. Raises DeviceUnknown."""
         if not await self._pairings.forget(device_id):

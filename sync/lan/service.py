@@ -262,6 +262,11 @@ class LanService:
             await self._connect_found(host, port)
         return paired
 
+    def cancel_pairing(self) -> None:
+        """The code that is shown is no longer good."""
+        if self._pairing is not None:
+            self._pairing.cancel()
+
     def pairing_state(self) -> LanPairingJson | None:
         """The code that is shown, or what became of the last one."""
         return None if self._pairing is None else self._pairing.state()

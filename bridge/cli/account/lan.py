@@ -1,5 +1,6 @@
 """`lan status | peers | connect | pair | forget`: devices that sync directly, on the local network."""
 
+import signal
 import sys
 import time
 from typing import Annotated, Any, Final
@@ -47,14 +48,27 @@ def pair(
     *,
     host: Annotated[str | None, typer.Option(help="The other device's address, if it is not found by itself.")] = None,
     port: Annotated[int | None, typer.Option(help="Its port, with the address.", min=1, max=65_535)] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="End the code that is shown, as Ctrl-C does.")] = False,
 ) -> None:
     """Show a pairing code, or pair with the device that shows one. For devices without an account or a cloud."""
+    if cancel:
+        run_command(Request("lan/cancelPairing", {}, _show_status, role="guest"))
+        return
     given = None if code is None else text_argument(code).strip()
     params = given_params({"code": given, "host": host, "port": port})
     show = _show_code if code is None else _show_paired
-    run_command(Request("lan/pair", params, show, role="guest", repeatable=False))
-    if code is None and not cli_context().json:
+    request = Request("lan/pair", params, show, role="guest", repeatable=False)
+    if code is not None or cli_context().json:
+        run_command(request)
+        return
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, signal.default_int_handler)  # the terminal's window is closed
+    try:
+        run_command(request)
         _wait_for_pairing()
+    except KeyboardInterrupt:
+        run_command(Request("lan/cancelPairing", {}, lambda _: None, role="guest"))
+        raise
 
 
 @app.command("forget")

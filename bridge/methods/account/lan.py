@@ -56,6 +56,12 @@ async def pair(app: App, params: Pair) -> LanPairingJson:
     return await app.lan.show_code()
 
 
+async def cancel_pairing(app: App) -> LanStatusJson:
+    """End the pairing code that is shown here; what it has paired stays paired."""
+    app.lan.cancel_pairing()
+    return await app.lan.status()
+
+
 async def forget(app: App, params: ForgetPairing) -> LanPairedDevicesJson:
     """End a pairing, and the connection, at once."""
     return await app.lan.forget(params.device_id)

@@ -37,6 +37,7 @@ class PairingCause(StrEnum):
     WRONG_CODE = "wrong_code"
     EXPIRED = "code_expired"
     USED = "code_used"
+    CANCELLED = "code_cancelled"  # on the device that showed it
     TRIES = "too_many_tries"
     OTHER_ACCOUNT = "other_account"
     SAME_DEVICE = "same_device"  # both have one device id, or one key: a copied data directory

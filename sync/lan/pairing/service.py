@@ -48,6 +48,7 @@ HINTS: Final = {
     PairingCause.WRONG_CODE: "Compare the code on the other screen. Five wrong ones end it.",
     PairingCause.EXPIRED: "Show a new code on the other device; it is good for two minutes.",
     PairingCause.USED: "Show a new code on the other device; each is good once.",
+    PairingCause.CANCELLED: "Show a new code on the other device.",
     PairingCause.TRIES: "Show a new code on the other device; this one was entered wrong too often.",
     PairingCause.OTHER_ACCOUNT: "The two memories belong to different accounts; log in to one account on both.",
     PairingCause.SAME_DEVICE: "Both devices have the same id: give one of them another XIAOBAI_DEVICE_ID.",
@@ -99,6 +100,13 @@ class PairingService:
         self._note_change()
         uri = invitation_uri(Invitation(shown.code, tuple(addresses)))
         return LanPairingJson("waiting", shown.code, uri, self._expires_at, shown.tries_left)
+
+    def cancel(self) -> None:
+        """The shown code is no longer good, also for a connection that has begun with it."""
+        if self._shown is not None and self.is_showing:
+            self._shown.is_used = True
+            self._note_outcome(self._shown, LanPairingJson("failed", cause=PairingCause.CANCELLED))
+            self._note_change()
 
     async def serve(self, channel: PeerChannel) -> None:
         """Talk to a device without certificate while a code is shown, and close the channel."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -141,6 +142,8 @@ def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home
         printed(home_a, "paired: name of device-b  device-b", "lan", "status")
         assert "paired" in home_b.run("devices", "list").stdout
         assert home_b.run("lan", "forget", "device-a").stdout == "no device is paired with this one\n"
+        printed(home_a, "code", "lan", "pair", "--json")
+        assert "a pairing code is shown" not in home_a.run("lan", "pair", "--cancel").stdout
 
 
 def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, home_b: Home) -> None:
@@ -168,10 +171,11 @@ def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
         while b"good once" not in drawn:
             drawn += os.read(terminal, 4096)
         assert drawn.decode().count("█") > 100
-        a.call("lan/pair")  # a new code; the command goes on waiting for it
-        showing.terminate()
+        showing.send_signal(signal.SIGINT)
         showing.wait()
         os.close(terminal)
+        pairing = a.call("lan/status")["pairing"]
+        assert (pairing["state"], pairing["cause"]) == ("failed", "code_cancelled"), "Ctrl-C ends the code"
 
 
 def test_without_a_sidecar_the_commands_say_what_is_missing(home_a: Home) -> None:

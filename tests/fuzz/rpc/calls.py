@@ -82,6 +82,7 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "lan/peers": ({},),
     "lan/connect": ({"host": "127.0.0.1", "port": 9},),
     "lan/pair": ({}, {"code": "1234 5678", "host": "127.0.0.1", "port": 9}),
+    "lan/cancelPairing": ({},),
     "lan/forget": ({"deviceId": "device-b"},),
     "sync/status": ({},),
     "sync/now": ({"timeoutMs": 2000},),

@@ -97,6 +97,8 @@ async def test_a_new_code_ends_the_one_before_also_in_a_connection_that_has_begu
         (share,) = side.start()
         await channel.send_frame(frame_of(share))
         (card,), _ = side.on_message(decode_message(await channel.receive_body()))
+        a.service.cancel_pairing()
+        assert a.service.pairing_state() == LanPairingJson("failed", cause="code_cancelled")
         after = await invite(a)
         await channel.send_frame(frame_of(card))
         assert decode_message(await channel.receive_body()) == PairRefused("code_used")
