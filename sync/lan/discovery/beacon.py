@@ -6,6 +6,7 @@ An announcement names neither account nor device: a random name, new at each sta
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ SERVICE_TYPE: Final = "_xiaobai-mem._tcp.local."
 VERSION: Final = "1"
 MARK_BYTES: Final = 8
 NAME_BYTES: Final = 8
+_INSTANCE_NAME: Final = re.compile(rf"[0-9a-f]{{{2 * NAME_BYTES}}}")
 MARK_CONTEXT: Final = b"xiaobai-memory lan 1 "
 MAX_CANDIDATES: Final = 32  # devices of one account that are tried; of more, those that failed most are forgotten
 MAX_ADDRESSES: Final = 4  # of one announcement
@@ -38,6 +40,11 @@ class DiscoveryIds:
 
     own: str = ""
     known: frozenset[str] = frozenset()  # of the devices that are tried; includes the own one
+
+
+def is_instance_name(name: str, service_type: str) -> bool:
+    """Whether a device of this program announces itself by such a name. Anyone can announce any other."""
+    return _INSTANCE_NAME.fullmatch(name.removesuffix(f".{service_type}")) is not None
 
 
 def announcement(own_id: str, moment: datetime, *, shows_code: bool = False) -> dict[str, str]:

@@ -24,6 +24,7 @@ from sync.lan.discovery.beacon import (
     DiscoveryIds,
     addresses_to_try,
     announcement,
+    is_instance_name,
     is_known,
     shows_code,
 )
@@ -217,6 +218,8 @@ class Discovery:
         state.names.add(name)
         if len(state.names) > MAX_NAMES:
             self._flooded.increment()
+            return
+        if not is_instance_name(name, service_type):  # for some zeroconf raises, and would hear of no other any more
             return
         info = AsyncServiceInfo(service_type, name)
         if info.load_from_cache(zeroconf):

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from zeroconf import IPVersion
+from zeroconf import DNSOutgoing, DNSPointer, IPVersion  # type: ignore[attr-defined]
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from sync.lan.discovery.beacon import MAX_CANDIDATES, DiscoveryIds, announcement
@@ -17,6 +17,7 @@ from sync.runtime.change_counter import ChangeCounter
 from tests.integration.lan.nodes import Node, nodes, until, until_async
 from tests.support import LoopClock, background_task, new_server
 
+RESPONSE, PTR, INTERNET = 0x8400, 12, 1  # of multicast DNS
 SILENT = 8  # a port at which nobody answers
 SEEDS = count(1)
 
@@ -141,6 +142,28 @@ async def test_an_announcement_of_this_devices_own_port_is_not_tried(stranger: A
             await stranger.async_register_service(fake_peer(seen, number, mark, port=port), cooperating_responders=True)
         await until(lambda: calls)
     assert calls == [("127.0.0.1", 2)]
+
+
+async def test_an_announcement_with_a_name_that_is_none_hides_no_device_and_is_not_logged(
+    stranger: AsyncZeroconf, caplog: pytest.LogCaptureFixture
+) -> None:
+    account, calls = str(uuid4()), list[tuple[str, int]]()
+    seen = discovery(account, calls)
+    with background_task(seen.run(1)):
+        await until(lambda: seen.problems() == {"127.0.0.1": None})
+        (state,) = seen._interfaces.values()
+        service_type = seen._name.partition(".")[2]
+        hostile = {"x._http._tcp.local.", "x" * 62 + "é." + service_type, "\x07." + service_type}
+        packet = DNSOutgoing(RESPONSE)
+        for name in hostile:
+            packet.add_answer_at_time(DNSPointer(service_type, PTR, INTERNET, 120, name), 0.0)
+        stranger.zeroconf.async_send(packet)
+        await until(lambda: hostile & state.names)
+        mark = announcement(account, seen._clock.now())
+        await stranger.async_register_service(fake_peer(seen, 1, mark, port=2), cooperating_responders=True)
+        await until(lambda: calls)
+    assert calls == [("127.0.0.1", 2)]
+    assert caplog.records == []
 
 
 async def test_an_address_without_multicast_is_shown_and_disturbs_nothing() -> None:
