@@ -25,7 +25,7 @@ from sync.lan.transport.connection import ConnectionRefused, greet
 from sync.lan.transport.listener import PeerListener, open_listener, refusal_of_handshake
 from sync.lan.transport.refusals import Refusals
 from sync.lan.transport.tls_contexts import TlsContexts
-from sync.lan.transport.trust import RefusalCause, TrustList
+from sync.lan.transport.trust import RefusalCause
 from sync.log.log import EventLog
 from sync.runtime.backoff import Backoff
 from sync.runtime.change_counter import ChangeCounter
@@ -73,9 +73,6 @@ class LanService:
         self._active = self._peers.by_key
         self.changed = self._peers.changed
         self.pairing_changed = ChangeCounter()
-
-    async def trust(self) -> TrustList:
-        return await self._device.trust()
 
     def peers(self) -> tuple[LanPeerJson, ...]:
         """The connected devices."""
@@ -162,7 +159,7 @@ class LanService:
     async def _dial(self, host: str, port: int) -> tuple[ActivePeer, str, bool]:
         """Connect, greet and register. The flag is False for a device that is connected already."""
         try:
-            context = await self._contexts.client((await self.trust()).known_keys)
+            context = await self._contexts.client((await self._device.trust()).known_keys)
             channel = await connect_tls(host, port, context, self._deadlines)
         except (OSError, TimeoutError) as error:
             if isinstance(error, ssl.SSLError) and (cause := refusal_of_handshake(error)) is not None:
@@ -192,7 +189,7 @@ class LanService:
             if current is not None:
                 began = self._clock.monotonic()
                 await self._peers.run(*current)
-                if (await self.trust()).refusal_of(current[0]) is not None:
+                if (await self._device.trust()).refusal_of(current[0]) is not None:
                     return
                 failures = 0 if self._clock.monotonic() - began > STABLE_SECONDS else failures
             failures += 1
@@ -228,7 +225,7 @@ class LanService:
 
     async def _judged(self, channel: PeerChannel) -> str:
         """The key of the peer, whose certificate is compared with the trust list of now. Raises ConnectionRefused."""
-        trust = await self.trust()
+        trust = await self._device.trust()
         key = key_of_certificate(channel.peer_certificate, trust.known_keys)
         cause = trust.refusal_of(key)
         if cause is not None or key is None:
@@ -236,7 +233,7 @@ class LanService:
         return key
 
     async def _server_context(self) -> ssl.SSLContext:
-        known = (await self.trust()).known_keys
+        known = (await self._device.trust()).known_keys
         is_showing = self._pairing is not None and self._pairing.is_showing
         return await self._contexts.server(known, admits_pairing=is_showing)
 

@@ -234,6 +234,9 @@ class _Keys:
 
 
 def _certificate_of(own: OwnDevice, card: DeviceCard) -> bytes:
+    """Of the key in a card. Raises ProtocolError for a card without a key or an id."""
+    if not card.device_id or not card.device_id.isprintable():
+        raise ProtocolError("a device's card has no id")
     try:
         return own.certificate_of(card.public_key)
     except ValueError as error:

@@ -181,7 +181,7 @@ async def add_side(sides: list[LanSide], device: SimulatedDevice, app: App) -> N
     """A side with its key and its trust list of now."""
     side = LanSide(device, app, app.lan._build())
     side.key = await side.service._device.key.public_key()
-    side.trust = await side.service.trust()
+    side.trust = await side.service._device.trust()
     sides.append(side)
 
 

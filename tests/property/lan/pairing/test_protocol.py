@@ -285,6 +285,13 @@ def test_a_revoked_device_stays_revoked(revoked: str) -> None:
     assert refused.value.cause is PairingCause.REVOKED
 
 
+@pytest.mark.parametrize("device_id", ["", "\x1b]0;x\x07"])
+def test_a_card_without_an_id_that_can_be_shown_is_refused(device_id: str) -> None:
+    hostile = OwnDevice(msgspec.structs.replace(ENTERING.card, device_id=device_id), certificate_of)
+    with pytest.raises(ProtocolError):
+        Pairing(ShownCode("12345678", 0.0), "12345678", 1, entering=hostile).run()
+
+
 def test_a_card_with_another_key_than_the_certificate_is_refused() -> None:
     """The device that shows the code has it, and presents another device's key in its card."""
     lying = own("x")
