@@ -20,6 +20,7 @@ from sync.clock import Clock
 from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
+from sync.document.markdown.reparse import parse_edited
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
 from sync.document.shared.projection import SharedProjection
@@ -286,7 +287,7 @@ class MemoryFile:
             await self.versions.mark_on_disk(current)
             return _WritePermission.WRITE, None
         try:
-            document = parse(disk.data)
+            document = parse_edited(disk.data, current.snapshot.document if current else None)
         except DocumentUntouchable:
             return _WritePermission.NOTHING, Notice.UNTOUCHABLE
         if document.is_blank:

@@ -17,7 +17,7 @@ from sync.document.markdown.edits import (
 from sync.document.markdown.model import BlockKind, Entry, MemoryDocument, MergePlan, Snapshot, Version
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
 from sync.document.markdown.parse import parse, parse_text
-from sync.document.markdown.reparse import reparse
+from sync.document.markdown.reparse import parse_edited, reparse
 from sync.document.merge.three_way import choose_base, plan_merge
 from sync.document.merge.word_merge import merge_words
 from sync.document.read.prompt import compose
@@ -126,6 +126,22 @@ def test_parsing_the_changed_part_equals_parsing_the_whole_document(snapshot: Sn
         assert snapshot.cells == whole.cells
         derived = [(one.shape, one.entries, one.endings) for one in (snapshot.document, whole.document)]
         assert derived[0] == derived[1]
+
+
+@given(documents(), st.data())
+@settings(max_examples=examples(300))
+def test_a_file_parsed_beside_a_known_document_is_what_it_parses_to(before: bytes, data: st.DataObject) -> None:
+    text = before.decode()
+    low = data.draw(st.integers(0, len(text)))
+    high = data.draw(st.integers(low, min(len(text), low + data.draw(st.sampled_from([0, 1, 8, 40])))))
+    typed = data.draw(
+        st.one_of(st.sampled_from(["", "x", "- ", "\n", "\r"]), st.builds(str.__add__, LINES, ENDINGS), TEXT)
+    )
+    after = (text[:low] + typed + text[high:]).encode()
+    found, whole = parse_edited(after, parse(before)), parse(after)
+    assert found == whole
+    for name in ("data", "text", "shape", "entries", "endings"):
+        assert getattr(found, name) == getattr(whole, name)
 
 
 def change(draft: BlockEditor, entry_id: str, data: st.DataObject) -> None:
