@@ -131,10 +131,16 @@ class DocumentIndex:
         """Index this snapshot in place of the one before."""
         ids, entries = snapshot.ids, snapshot.document.entries
         head, tail = common_ends((self._ids, ids), (self._entries, entries))
-        for at in range(head, len(self._ids) - tail):
-            self._change(self._ids[at], self._entries[at], add=False)
-        for at in range(head, len(ids) - tail):
-            self._change(ids[at], entries[at], add=True)
+        was, now = (
+            dict.fromkeys(zip(names[head : len(names) - tail], blocks[head : len(blocks) - tail], strict=True))
+            for names, blocks in ((self._ids, self._entries), (ids, entries))
+        )
+        for entry_id, block in was:  # changes far apart enclose many lines that stay
+            if (entry_id, block) not in now:
+                self._change(entry_id, block, add=False)
+        for entry_id, block in now:
+            if (entry_id, block) not in was:
+                self._change(entry_id, block, add=True)
         self._ids, self._entries = ids, entries
 
     def _change(self, entry_id: str, block: Block, *, add: bool) -> None:

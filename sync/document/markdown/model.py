@@ -64,6 +64,8 @@ KIND_LETTERS: Final = {
     BlockKind.FOOTER: "f",
 }
 
+_HEADING_LETTER: Final = re.compile(KIND_LETTERS[BlockKind.HEADING])
+
 
 def _join_raw(blocks: Iterable[Block]) -> str:
     return "".join([block.raw for block in blocks])
@@ -94,6 +96,11 @@ class MemoryDocument:
     @cached_property
     def entries(self) -> tuple[Block, ...]:
         return tuple([block for block in self.blocks if block.kind is BlockKind.ENTRY])
+
+    @property
+    def heading_sections(self) -> list[Section]:
+        """The section of each heading, in order."""
+        return [self.blocks[found.start()].section for found in _HEADING_LETTER.finditer(self.shape)]
 
     @property
     def label(self) -> str | None:

@@ -6,14 +6,13 @@ paragraph, so that lines typed there stay together.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.edits import as_single_entry, section_end
-from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot
+from sync.document.markdown.model import KIND_LETTERS, BlockKind, Entry, Section, Snapshot
 from sync.document.markdown.positions import content_end, extent_of
 
 
@@ -33,7 +32,7 @@ class LineDecision(msgspec.Struct, frozen=True):
 def apply_changes(
     observed: Snapshot, decisions: Sequence[LineDecision], to_insert: Iterable[Entry], current: Snapshot
 ) -> BlockEditor:
-    """Carry out the decisions and insert the missing entries of the current version.
+    """Carry out the decisions, of the lines that change, and insert the missing entries of the current version.
 
     Removals come last, so that a day that loses one line and gets another keeps its heading.
     """
@@ -53,7 +52,8 @@ def apply_changes(
         if verdict.follow_move:
             arrivals[verdict.entry_id] = Entry(verdict.entry_id, verdict.text)
             draft.remove(at)
-    _EntryPlacer(draft, current).insert_all(arrivals)
+    if arrivals:
+        _EntryPlacer(draft, current, arrivals).insert_all()
     for verdict in decisions:
         at = draft.index_of(verdict.entry_id) if verdict.text is None else None
         if at is not None:
@@ -63,8 +63,9 @@ def apply_changes(
 
 def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot) -> None:
     """Apply heading changes of the current version: new empty headings appear, removed ones go if they are empty."""
-    before, now = _heading_sections(base), _heading_sections(current)
-    full = {entry.section[:depth] for entry in current.entries for depth in range(len(entry.section) + 1)}
+    before, now = base.document.heading_sections, current.document.heading_sections
+    sections = {entry.section for entry in current.document.entries}
+    full = {section[:depth] for section in sections for depth in range(len(section) + 1)}
     for section in now:
         if section and section not in before and section not in full:
             editor.ensure_section(section)
@@ -79,19 +80,20 @@ def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot
 class _EntryPlacer:
     """Places entries of the current version in an edited document."""
 
-    def __init__(self, editor: BlockEditor, current: Snapshot) -> None:
-        self._editor = editor
-        self._entries = current.entries
-        self._opening, self._closing = _paragraph_ends(current)
+    def __init__(self, editor: BlockEditor, current: Snapshot, arrivals: Mapping[str, Entry]) -> None:
+        self._editor, self._arrivals = editor, arrivals
+        self._opening, self._closing = _paragraph_ends(current, arrivals)
+        self._order: list[tuple[str, Section]] = []  # of the arrivals
         self._peers: defaultdict[Section, list[str]] = defaultdict(list)
-        for entry in self._entries:
-            self._peers[entry.section].append(entry.entry_id)
+        for entry_id, block in zip(current.ids, current.document.entries, strict=True):
+            self._peers[block.section].append(entry_id)
+            if entry_id in arrivals:
+                self._order.append((entry_id, block.section))
 
-    def insert_all(self, arrivals: dict[str, Entry]) -> None:
+    def insert_all(self) -> None:
         """Insert the arrivals in the order of the current version."""
-        for entry in self._entries:
-            if entry.entry_id in arrivals:
-                self._insert_entry(replace(entry, text=as_single_entry(arrivals[entry.entry_id].text)))
+        for entry_id, section in self._order:
+            self._insert_entry(Entry(entry_id, as_single_entry(self._arrivals[entry_id].text), section))
 
     def _insert_entry(self, entry: Entry) -> None:
         draft = self._editor
@@ -126,22 +128,16 @@ class _EntryPlacer:
         return at if at is not None and self._editor.cells[at].block.section == section else None
 
 
-def _heading_sections(snapshot: Snapshot) -> list[Section]:
-    return [block.section for block in snapshot.document.blocks if block.kind is BlockKind.HEADING]
-
-
-def _paragraph_ends(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """Ids of entries with a blank line before them, and of those with one after them."""
-    blocks = snapshot.document.blocks
-    ids = iter(snapshot.ids)
+def _paragraph_ends(snapshot: Snapshot, entry_ids: Container[str]) -> tuple[set[str], set[str]]:
+    """Those of these entries with a blank line before them, and those with one after them."""
+    shape, blank = snapshot.document.shape, KIND_LETTERS[BlockKind.BLANK]
+    places = [at for at, letter in enumerate(shape) if letter == KIND_LETTERS[BlockKind.ENTRY]]
     opening: set[str] = set()
     closing: set[str] = set()
-    for at, block in enumerate(blocks):
-        if block.kind is not BlockKind.ENTRY:
-            continue
-        entry_id = next(ids)
-        if at > 0 and blocks[at - 1].kind is BlockKind.BLANK:
-            opening.add(entry_id)
-        if at + 1 < len(blocks) and blocks[at + 1].kind is BlockKind.BLANK:
-            closing.add(entry_id)
+    for entry_id, at in zip(snapshot.ids, places, strict=True):
+        if entry_id in entry_ids:
+            if at > 0 and shape[at - 1] == blank:
+                opening.add(entry_id)
+            if shape.startswith(blank, at + 1):
+                closing.add(entry_id)
     return opening, closing

@@ -9,8 +9,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.model import (
     Block,
@@ -30,6 +28,7 @@ from sync.document.markdown.version_labels import label_sort_key
 from sync.document.merge.apply import LineDecision, apply_changes, apply_heading_changes
 from sync.document.merge.line_matching import LocatedLine, match_lines
 from sync.document.merge.word_merge import merge_words
+from sync.sequences import common_ends
 
 END_KINDS: Final = frozenset(
     {BlockKind.ENTRY, BlockKind.PLACEHOLDER, BlockKind.HEADING}
@@ -126,81 +125,97 @@ def plan_merge(
     origin = base.snapshot if base else Snapshot(MemoryDocument())
     known = current.snapshot if current else origin
     merge = _ThreeWayMerge(origin, known, disk, new_id)
-    decisions = [merge.decide(line) for line in merge.identify_lines()]
-    observed = Snapshot(disk, tuple(decision.entry_id for decision in decisions))
+    decisions = merge.decide_lines()
+    observed = Snapshot(disk, tuple(merge.disk_ids))
     draft = apply_changes(observed, decisions, merge.entries_to_insert(decisions), known)
     apply_heading_changes(draft, origin, known)
     merged = draft.to_snapshot()
     return MergePlan(_operations(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
 
 
-class _DiskLine(msgspec.Struct, frozen=True):
-    """An entry on disk, its id, and its state in the base."""
-
-    entry_id: str
-    block: Block
-    base_entry: Entry | None
-
-
 class _ThreeWayMerge:
-    """Decides line by line what the merged document contains."""
+    """Decides line by line what the merged document contains. Lines that are equal in all three states need nothing."""
 
     def __init__(self, base: Snapshot, current: Snapshot, disk: MemoryDocument, new_id: Callable[[], str]) -> None:
-        self._base = {entry.entry_id: entry for entry in base.entries}
-        self._current = {entry.entry_id: entry for entry in current.entries}
-        self._lines = disk.entries
-        self._sections = {block.section for block in disk.blocks if block.kind is BlockKind.HEADING} | {()}
+        self._base_lines, self._lines = base.document.entries, disk.entries
+        self._base_ids, self._base = base.ids, dict(zip(base.ids, self._base_lines, strict=True))
+        self._current = dict(zip(current.ids, current.document.entries, strict=True))
+        self._sections = {*disk.heading_sections, ()}
         self._new_id = new_id
+        self._matches = self._match_lines()
+        self.disk_ids = self._identify_lines()  # of the entries on disk
         self.conflicting_ids: list[str] = []
 
-    def identify_lines(self) -> list[_DiskLine]:
-        """Give each entry on disk an id: its own, that of an equal line in the current version, or a new one."""
-        entries = tuple(self._base.values())
-        matches = match_lines(
-            [(entry.section, entry.text) for entry in entries],
-            [(line.section, line.text) for line in self._lines],
-            self._sections,
-        )
-        matched_ids = {entries[at].entry_id for at in matches if at is not None}
-        ours: defaultdict[LocatedLine, deque[str]] = defaultdict(deque)
-        for entry in self._current.values():
-            if entry.entry_id not in matched_ids:
-                ours[entry.section, entry.text].append(entry.entry_id)
-        lines: list[_DiskLine] = []
-        for block, at in zip(self._lines, matches, strict=True):
-            if at is not None:
-                lines.append(_DiskLine(entries[at].entry_id, block, entries[at]))
-                continue
-            same = ours.get((block.section, block.text))
-            lines.append(_DiskLine(same.popleft() if same else self._new_id(), block, None))
-        return lines
-
-    def decide(self, line: _DiskLine) -> LineDecision:
-        """Decide what the merged document says for a line on disk."""
-        disk_text, was, now = line.block.text, line.base_entry, self._current.get(line.entry_id)
-        if was is None:
-            return LineDecision(line.entry_id, disk_text)
-        if now is None:
-            moved_by_hand = line.block.section != was.section and was.section in self._sections
-            return LineDecision(line.entry_id, disk_text if disk_text != was.text or moved_by_hand else None)
-        text = merge_words(was.text, now.text, disk_text)
-        if text is None or (text != disk_text and text != as_single_entry(text)):
-            copy_id = self._new_id()
-            self.conflicting_ids += [line.entry_id, copy_id]
-            return LineDecision(copy_id, disk_text, conflicting=now)
-        moved_by_us = line.block.section == was.section != now.section
-        return LineDecision(line.entry_id, text, follow_move=moved_by_us)
+    def decide_lines(self) -> list[LineDecision]:
+        """The decisions for the lines on disk that differ from the base or from the current version."""
+        decisions: list[LineDecision] = []
+        for place, (entry_id, block, at) in enumerate(zip(self.disk_ids, self._lines, self._matches, strict=True)):
+            now = self._current.get(entry_id)
+            was = None if at is None else self._base_lines[at]
+            if (block, block) != (was, now):
+                decision = self._decide(entry_id, block, was, now)
+                decisions.append(decision)
+                self.disk_ids[place] = decision.entry_id
+        return decisions
 
     def entries_to_insert(self, decisions: Sequence[LineDecision]) -> list[Entry]:
         """Current entries that are missing on disk and belong there: added or edited since the editor loaded it."""
-        present = {decision.entry_id for decision in decisions}
+        present = set(self.disk_ids)
         present |= {decision.conflicting.entry_id for decision in decisions if decision.conflicting}
-        lacking = [entry for entry in self._current.values() if entry.entry_id not in present]
-        return [entry for entry in lacking if not self._was_removed_on_disk(entry)]
+        lacking = [entry_id for entry_id in self._current if entry_id not in present]
+        return [
+            _entry(entry_id, self._current[entry_id]) for entry_id in lacking if not self._was_removed_on_disk(entry_id)
+        ]
 
-    def _was_removed_on_disk(self, entry: Entry) -> bool:
-        was = self._base.get(entry.entry_id)
-        return was is not None and was.text == entry.text
+    def _match_lines(self) -> list[int | None]:
+        """For each entry on disk the index of its entry in the base, None for a new one."""
+        base, disk = self._base_lines, self._lines
+        head, tail = common_ends((base, disk))  # these are most lines, and need no comparison of their texts
+        ours, theirs = (
+            [(line.section, line.text) for line in lines[head : len(lines) - tail]] for lines in (base, disk)
+        )
+        middle = match_lines(ours, theirs, self._sections)
+        matched = [None if at is None else head + at for at in middle]
+        return [*range(head), *matched, *range(len(base) - tail, len(base))]
+
+    def _identify_lines(self) -> list[str]:
+        """Give each entry on disk an id: its own, that of an equal line in the current version, or a new one."""
+        ids = [None if at is None else self._base_ids[at] for at in self._matches]
+        matched = set(ids)
+        ours: defaultdict[LocatedLine, deque[str]] = defaultdict(deque)
+        for entry_id in (name for name in self._current if name not in matched):
+            line = self._current[entry_id]
+            ours[line.section, line.text].append(entry_id)
+
+        def id_of(line: Block) -> str:
+            same = ours.get((line.section, line.text))
+            return same.popleft() if same else self._new_id()
+
+        return [id_of(line) if known is None else known for known, line in zip(ids, self._lines, strict=True)]
+
+    def _decide(self, entry_id: str, line: Block, was: Block | None, now: Block | None) -> LineDecision:
+        """Decide what the merged document says for a line on disk, by its base and current states."""
+        disk_text = line.text
+        if was is None:
+            return LineDecision(entry_id, disk_text)
+        if now is None:
+            moved_by_hand = line.section != was.section and was.section in self._sections
+            return LineDecision(entry_id, disk_text if disk_text != was.text or moved_by_hand else None)
+        text = merge_words(was.text, now.text, disk_text)
+        if text is None or (text != disk_text and text != as_single_entry(text)):
+            copy_id = self._new_id()
+            self.conflicting_ids += [entry_id, copy_id]
+            return LineDecision(copy_id, disk_text, conflicting=_entry(entry_id, now))
+        moved_by_us = line.section == was.section != now.section
+        return LineDecision(entry_id, text, follow_move=moved_by_us)
+
+    def _was_removed_on_disk(self, entry_id: str) -> bool:
+        was = self._base.get(entry_id)
+        return was is not None and was.text == self._current[entry_id].text
+
+
+def _entry(entry_id: str, block: Block) -> Entry:
+    return Entry(entry_id, block.text, block.section)
 
 
 def _operations(base_snapshot: Snapshot, current: Snapshot, merged: Snapshot) -> tuple[Operation, ...]:
@@ -208,17 +223,18 @@ def _operations(base_snapshot: Snapshot, current: Snapshot, merged: Snapshot) ->
 
     An entry that is removed in the current version and edited on disk counts as edited, not as added.
     """
-    base = {entry.entry_id: entry for entry in base_snapshot.entries}
-    left = {entry.entry_id: entry for entry in current.entries}
+    base = dict(zip(base_snapshot.ids, base_snapshot.document.entries, strict=True))
+    left = dict(zip(current.ids, current.document.entries, strict=True))
     last: dict[Section, str] = {}
     operations: list[Operation] = []
-    for entry in merged.entries:
-        was, now = base.get(entry.entry_id), left.pop(entry.entry_id, None)
-        before = was or now
-        if before is None:
-            operations.append(EntryAdded(entry.entry_id, last.get(entry.section), entry.section, entry.text))
-        elif now != entry:
-            operations.append(EntryEdited(entry.entry_id, before.text, entry.text, entry.section))
-        last[entry.section] = entry.entry_id
-    operations.extend(EntryRemoved(entry.entry_id, entry.text, entry.section) for entry in left.values())
+    for entry_id, line in zip(merged.ids, merged.document.entries, strict=True):
+        now = left.pop(entry_id, None)
+        if now is not line:
+            before = base.get(entry_id) or now
+            if before is None:
+                operations.append(EntryAdded(entry_id, last.get(line.section), line.section, line.text))
+            elif now is None or (now.text, now.section) != (line.text, line.section):
+                operations.append(EntryEdited(entry_id, before.text, line.text, line.section))
+        last[line.section] = entry_id
+    operations.extend(EntryRemoved(entry_id, line.text, line.section) for entry_id, line in left.items())
     return tuple(operations)
