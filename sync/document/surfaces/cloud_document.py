@@ -6,6 +6,7 @@ the server, and ours is not sent. Why a sent version is noted only once the serv
 docs/decisions/009-sent-versions.md.
 """
 
+import asyncio
 from hashlib import sha256
 from typing import Final
 
@@ -38,15 +39,19 @@ class CloudDocument:
         if leaving is None:
             return None
         if leaving.snapshot is not None:
-            content = self._redactor.clean(leaving.snapshot.document.text.replace("\0", ""))
-            data = content.encode()
-            row = SnapshotRow(content, sha256(data).hexdigest(), leaving.through_replica_seq)
-            self._last_row = row if len(data) <= MAX_SNAPSHOT_BYTES else None
+            row, size = await asyncio.to_thread(self._redacted_row, leaving.snapshot, leaving.through_replica_seq)
+            self._last_row = row if size <= MAX_SNAPSHOT_BYTES else None
             self._last_sha256, self._unconfirmed_snapshot = leaving.sha256, leaving.snapshot
         elif self._last_row is not None:  # the same text; a copied data directory is a new replica with other numbers
             self._last_row = replace(self._last_row, through_replica_seq=leaving.through_replica_seq)
         self._erased_through = leaving.erased_through
         return self._last_row
+
+    def _redacted_row(self, snapshot: Snapshot, through_replica_seq: int) -> tuple[SnapshotRow, int]:
+        """The row of a document, and its size in bytes. For a worker thread: redaction takes 50 ms for 400 kB."""
+        content = self._redactor.clean(snapshot.document.text.replace("\0", ""))
+        data = content.encode()
+        return SnapshotRow(content, sha256(data).hexdigest(), through_replica_seq), len(data)
 
     async def mark_stored(self) -> None:
         """Note that the server has what `snapshot` returned last."""

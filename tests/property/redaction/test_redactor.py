@@ -230,6 +230,11 @@ def test_the_view_maps_every_character_back(text: str) -> None:
     assert list(view.starts) == sorted(view.starts)
 
 
+@given(st.text("ϒΥY\u03f0κk：，（）１ａa中问⁻−-"))
+def test_a_character_is_normalised_as_if_it_were_alone(text: str) -> None:
+    assert normalise(text).text == "".join(normalise(char).text for char in text)
+
+
 def test_work_grows_with_the_text_and_no_faster() -> None:
     """Counted, not timed: ten times the text is ten times the finds, and hostile texts settle in one piece."""
     rng = random.Random(1)
