@@ -73,7 +73,12 @@ def append(
         "surface": surface,
         "label": version.label,
         "sha256": version.sha256,
-        **_columns(connection, connection.execute(_NEWEST, {"on": surface}).mappings().first(), snapshot),
+        **_columns(
+            connection,
+            connection.execute(_NEWEST, {"on": surface}).mappings().first(),
+            snapshot,
+            is_shown=surface == FILE,
+        ),
         "cause": cause,
         "created_at": timestamp(clock.now()),
     }
@@ -264,8 +269,13 @@ def run_event_query(connection: Transaction, statement: str, parameters: Mapping
     return [event_of_row(row) for row in connection.execute(text(statement), parameters).mappings()]
 
 
-def _columns(connection: Transaction, before: RowMapping | None, snapshot: Snapshot) -> dict[str, Any]:
-    """The columns of a version: a delta to the base of the version before it, or the whole content."""
+def _columns(
+    connection: Transaction, before: RowMapping | None, snapshot: Snapshot, *, is_shown: bool = False
+) -> dict[str, Any]:
+    """The columns of a version: a delta to the base of the version before it, or the whole content.
+
+    `is_shown`: see `SnapshotCache.add`.
+    """
     columns: dict[str, Any] = {"base": None, "entries": len(snapshot.ids)}
     difference = None if before is None else _difference(connection, before, snapshot)
     if before is None or difference is None:
@@ -273,7 +283,7 @@ def _columns(connection: Transaction, before: RowMapping | None, snapshot: Snaps
     else:
         columns["base"] = before["version"] if before["base"] is None else before["base"]
         columns["bytes"], columns["entry_ids"] = difference.encode()
-    RECENT_SNAPSHOTS.add((columns["bytes"], columns["entry_ids"]), snapshot)
+    RECENT_SNAPSHOTS.add((columns["bytes"], columns["entry_ids"]), snapshot, is_shown=is_shown)
     return columns
 
 
@@ -319,9 +329,13 @@ class SnapshotCache:
                 self._snapshots.move_to_end(key)
             return self._snapshots.get(key)
 
-    def add(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
+    def add(self, key: tuple[bytes, str], snapshot: Snapshot, *, is_shown: bool = False) -> None:
+        """Add a snapshot. `is_shown`: it is the newest of the file, the only one that keeps derived values."""
         with self._guard:
-            for other in self._snapshots.values():
+            known = list(self._snapshots.values())
+            if not is_shown and not any(other is snapshot for other in known):
+                snapshot.drop_caches()
+            for other in known if is_shown else ():
                 if other is not snapshot:
                     other.drop_caches()
             self._snapshots[key] = snapshot

@@ -65,6 +65,8 @@ class VersionDelta(msgspec.Struct, frozen=True):
         for low, high, new in _changed_ranges(
             before.document, now.document
         ):  # from the end, so that earlier indices stay valid
+            if len(new) > MAX_NEW_CHARACTERS:  # changes far apart: they enclose the lines between them
+                return None
             blocks = _replace_items(blocks, low, high, [block.raw for block in new])
         head, tail = common_ends((before.ids, now.ids))
         ids = _replace_items(self.id_parts, head, len(before.ids) - tail, now.ids[head : len(now.ids) - tail])

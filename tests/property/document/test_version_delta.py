@@ -1,4 +1,4 @@
-"""A version stored as a delta is read unchanged, for any document and any history."""
+"""A version stored or kept as a delta is read unchanged, for any document and any history."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +9,7 @@ from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.merge.text_equality import line_letters
 from sync.document.version_delta import VersionDelta, decode_whole, encode_whole, same_encoding
+from sync.document.versions.served_snapshots import ServedSnapshots
 from tests.proof import examples
 from tests.property.document.markdown.test_any_document import change, documents, named, snapshots
 
@@ -54,3 +55,14 @@ def test_a_delta_computed_step_by_step_equals_one_computed_at_once(history: list
         assert sorted(followed.lines.candidates_in(answer)) == sorted(fresh.lines.candidates_in(answer))
         for entry in snapshot.entries:
             assert followed.exchanges_asking(entry.text) == fresh.exchanges_asking(entry.text)
+
+
+@given(histories())
+def test_a_served_snapshot_is_found_as_it_was(history: list[Snapshot]) -> None:
+    served = ServedSnapshots()
+    for number, snapshot in enumerate(history):
+        served.add(snapshot, number)
+    for number, snapshot in {one.document.sha256: (at, one) for at, one in enumerate(history)}.values():
+        found = served.find(snapshot.document.sha256)
+        assert found is not None
+        assert (found.number, found.label, found.snapshot) == (number, snapshot.document.label, snapshot)
