@@ -23,7 +23,7 @@ from bridge.api.method_table import MethodTable, Notify, RequestClient
 from bridge.inflight_calls import InflightCalls
 from bridge.methods.registry import METHOD_TABLE
 from bridge.rpc import local_endpoint
-from bridge.rpc.malloc import limit_malloc_arenas
+from bridge.rpc.malloc import configure_malloc
 from bridge.rpc.stdio_descriptors import claim_stdio
 from bridge.rpc.stdio_transport import serve_stdio
 from sync.accounts.profiles import PROFILES_FOLDER, Profile, read_installation
@@ -54,7 +54,7 @@ OWN_LOGGERS: Final = ("sync", "bridge", "xiaobai")  # `xiaobai.rpc` is the wire'
 def main(flags: dict[str, Any]) -> int:
     """Serve until the client leaves; the exit code. Errors before that go to stderr with a hint."""
     descriptors = claim_stdio()
-    limit_malloc_arenas()
+    configure_malloc()
     try:
         from sync.settings.settings import Settings  # noqa: PLC0415 - after the claim: its imports may print
 

@@ -1,11 +1,11 @@
-"""One heap for all threads instead of one for each."""
+"""The settings of the allocator."""
 
 import platform
 import sys
 
-from bridge.rpc.malloc import limit_malloc_arenas
+from bridge.rpc.malloc import configure_malloc
 
 
-def test_glibc_gets_the_setting_and_others_are_left_alone() -> None:
+def test_glibc_gets_the_settings_and_others_are_left_alone() -> None:
     asked = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-    assert limit_malloc_arenas() is asked
+    assert configure_malloc() is asked
