@@ -34,7 +34,6 @@ def home(tmp_path: Path) -> Home:
     """One with a memory in it, in a folder whose name a shell does not take as it is."""
     home = Home(tmp_path / "小白 a")
     home.json("update", "旧的", "好的")
-    home.json("status")
     assert home.file.exists()
     return home
 

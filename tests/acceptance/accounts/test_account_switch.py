@@ -20,9 +20,10 @@ from tests.acceptance.environment import (
     wait_until_synced,
 )
 from tests.cloud.fixtures import Cloud, User
+from tests.proof import first_in_test
 from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
-KILLS = 6  # of a switch, at moments spread over the time it takes
+KILLS = first_in_test([2, 6])  # of a switch, at moments spread over the time it takes
 
 
 @pytest.fixture
@@ -161,15 +162,16 @@ class TestTwoUsers:
 
 
 class TestKilled:
+    @pytest.mark.parametrize("kills", KILLS)
     def test_at_any_moment_of_a_switch_nothing_of_the_first_reaches_the_second(
-        self, home: Home, ann: User, ben: User, local_cloud: Cloud
+        self, home: Home, ann: User, ben: User, local_cloud: Cloud, kills: int
     ) -> None:
         """Fifty events of Ann's wait; the sidecar is killed while Ben logs in; then Ben finds nothing of hers."""
         offline = {**home.settings, "SYNC__POLL_SECONDS": "3600"}
         chance = random.Random(4)
         with Sidecar(home) as sidecar:
             as_user(sidecar, ann)
-        for round_ in range(KILLS):
+        for round_ in range(kills):
             home.settings = offline
             sidecar = Sidecar(home)
             as_user(sidecar, ann)
@@ -192,7 +194,7 @@ class TestKilled:
                 wait_until_synced(again)
                 assert len(question_counts(again.load()["content"])) == 50 * (round_ + 1)
         stored = ServerRows(local_cloud, ann.user_id).event_ids()
-        assert len(stored) == len(set(stored)) == 50 * KILLS
+        assert len(stored) == len(set(stored)) == 50 * kills
 
 
 class TestGuests:

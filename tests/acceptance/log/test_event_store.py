@@ -3,7 +3,7 @@
 import json
 import os
 import random
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from operator import attrgetter
 from pathlib import Path
@@ -16,15 +16,13 @@ from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
 from tests.acceptance.environment import cloud_settings, files_containing, wait_until_synced
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import COMMAND, Home, Sidecar, wait_until
-from tests.support import REPOSITORY
+from tests.sidecar import Home, Sidecar, wait_until
 
 # 20 × 500 and 30 kills in `make crash`; enough here to have every process meet every other
 PROCESSES = int(os.environ.get("STORE_PROCESSES", "4"))
 EACH = int(os.environ.get("STORE_EVENTS", "25"))
 KILLS = int(os.environ.get("STORE_KILLS", "3"))
 AT_ONCE = int(os.environ.get("STORE_AT_ONCE", "5"))  # events in one call
-APPENDING = 'while read -r line; do printf %s "$line" | "$@" events append-batch - || exit 1; done'
 PATIENCE = 60.0 + PROCESSES * EACH / 4  # seconds
 
 
@@ -81,21 +79,12 @@ def append_at_once(home: Home) -> set[str]:
         place = {"type": "tool_call", "project_path": f"/家/{writer % 3}", "session_id": f"sess_{writer}"}
         return json.dumps([{**place, "event_id": f"evt_{writer}_{n}", "payload": {"tool": "Read"}} for n in numbers])
 
-    writers = {
-        number: subprocess.Popen(
-            ["sh", "-c", APPENDING, "sh", *COMMAND],
-            env=home.environment,
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        )
-        for number in range(PROCESSES)
-    }
-    for number, writer in writers.items():
-        assert writer.stdin is not None
-        writer.stdin.write("".join(batch(number, at) + "\n" for at in range(0, EACH, AT_ONCE)).encode())
-        writer.stdin.close()
-    assert [writer.wait(PATIENCE) for writer in writers.values()] == [0] * PROCESSES
+    def append(writer: int) -> None:
+        for start in range(0, EACH, AT_ONCE):
+            home.run("events", "append-batch", "-", stdin=batch(writer, start))
+
+    with ThreadPoolExecutor(PROCESSES) as programs:
+        list(programs.map(append, range(PROCESSES)))
     return {f"evt_{w}_{n}" for w in range(PROCESSES) for n in range(EACH)}
 
 
