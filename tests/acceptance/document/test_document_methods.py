@@ -98,21 +98,19 @@ class TestByRpc:
         assert LINES in home.file.read_text("utf-8")
         assert len(sidecar.call("memory/save", **save, allowLoss=True)["operations"]) == 12
 
-    @pytest.mark.parametrize(
-        ("method", "params", "field"),
-        [
+    def test_a_bad_parameter_is_named(self, sidecar: Sidecar) -> None:
+        bad: list[tuple[str, dict[str, Any], str]] = [
             ("memory/restore", {"sha256": "0" * 64}, "sha256"),
             ("memory/restore", {"sha256": "short"}, "sha256"),
             ("memory/history", {"limit": 0}, "limit"),
             ("memory/save", {}, "document"),
             ("memory/save", {"document": "a", "baseSha256": "Z"}, "baseSha256"),
             ("memory/resolve", {"answer": "perhaps"}, "answer"),
-        ],
-    )
-    def test_a_bad_parameter_is_named(self, sidecar: Sidecar, method: str, params: dict[str, Any], field: str) -> None:
-        with pytest.raises(CallFailed) as refused:
-            sidecar.call(method, **params)
-        assert (refused.value.code, refused.value.data["field"]) == (-32602, field)
+        ]
+        for method, params, field in bad:
+            with pytest.raises(CallFailed) as refused:
+                sidecar.call(method, **params)
+            assert (refused.value.code, refused.value.data["field"]) == (-32602, field)
 
 
 LOSSES = [(how, interface) for how in ("emptied", "shrunk", "vanished") for interface in ("cli", "rpc")]

@@ -140,26 +140,23 @@ def test_odd_facts_of_other_programs_are_kept_and_stop_nothing(home: Home) -> No
         assert ALLERGY in sidecar.load()["content"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_a_wrong_answer_is_refused_with_a_hint(home: Home) -> None:
+    for number in (1, 2):
+        event = {"type": "memory_fact", "event_id": f"fact-{number}", "payload": {"content": f"第 {number} 件事"}}
+        home.run("events", "append", json.dumps(event))
+    for arguments, message in (
         (("confirm", "nothing"), "no fact has this id"),
         (("confirm", "fact-"), "2 facts have an id that begins like this"),
         (("retract", "fact-1"), "the fact is candidate"),
         (("edit", "fact-1", "长" * 81), "the text has 81 characters"),
         (("edit", "fact-1", " "), "a fact needs a text"),
-    ],
-)
-def test_a_wrong_answer_is_refused_with_a_hint(home: Home, arguments: tuple[str, ...], message: str) -> None:
-    for number in (1, 2):
-        event = {"type": "memory_fact", "event_id": f"fact-{number}", "payload": {"content": f"第 {number} 件事"}}
-        home.run("events", "append", json.dumps(event))
-    done = home.run("facts", *arguments, check=False)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "hint: " in done.stderr
-    refused = home.run("--json", "facts", *arguments, check=False)
-    assert json.loads(refused.stderr or refused.stdout)["error"]["data"]["kind"] in {"invalid_input", "too_large"}
+    ):
+        done = home.run("facts", *arguments, check=False)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "hint: " in done.stderr
+        refused = home.run("--json", "facts", *arguments, check=False)
+        assert json.loads(refused.stderr or refused.stdout)["error"]["data"]["kind"] in {"invalid_input", "too_large"}
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,14 @@ class TestLeaving:
 
     def test_what_was_acknowledged_is_in_the_file_when_the_sidecar_has_left(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
+            sidecar.call("sync/status")  # it is open, as above
             sidecar.update("临走一句")
         assert question_counts(home.file.read_text("utf-8")) == {"临走一句": 1}
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_signal_ends_it_in_good_order(self, home: Home, number: signal.Signals) -> None:
         sidecar = Sidecar(home)
+        sidecar.call("sync/status")  # it is open, as above
         sidecar.update("一")
         os.kill(sidecar.process.pid, number)
         assert sidecar.process.wait(10) == 0
@@ -190,28 +192,24 @@ class TestWithoutNetwork:
             wait_until_synced(sidecar)
             assert ServerRows(local_cloud, user.user_id).event_ids() == acknowledged
 
-    @pytest.mark.parametrize(
-        ("status", "body", "kind"),
-        [
-            (200, b"<html>please log in to the hotel's network</html>", "text/html"),
-            (200, b'{"epoch": "x", "head": ', "application/json"),
-            (200, b"[]", "application/json"),
-            (503, b"{}", "application/json"),
-        ],
-        ids=["captive portal", "cut JSON", "foreign JSON", "503"],
-    )
     def test_an_answer_that_is_not_the_server_s_is_never_an_acknowledgement(
-        self, cloud_home: Home, network: Network, new_user: Callable[[], User], status: int, body: bytes, kind: str
+        self, cloud_home: Home, network: Network, new_user: Callable[[], User]
     ) -> None:
         user = new_user()
         with Sidecar(cloud_home) as sidecar:
             sidecar.log_in(user.email, user.password)
             wait_until_synced(sidecar)
-            network.respond_with(status, body, content_type=kind)
-            sidecar.update("一")
-            told = sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "offline")
-            assert told["pending"] == 1
-            assert told["cloud"]["lastError"]["kind"] == "cloud_unavailable"
-            assert sidecar.load()["stale"] is True
-            network.reconnect()
-            wait_until_synced(sidecar)
+            for status, body, kind in (
+                (200, b"<html>please log in to the hotel's network</html>", "text/html"),
+                (200, b'{"epoch": "x", "head": ', "application/json"),
+                (200, b"[]", "application/json"),
+                (503, b"{}", "application/json"),
+            ):
+                network.respond_with(status, body, content_type=kind)
+                sidecar.update("一")
+                told = sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "offline")
+                assert told["pending"] == 1, body
+                assert told["cloud"]["lastError"]["kind"] == "cloud_unavailable"
+                assert sidecar.load()["stale"] is True
+                network.reconnect()
+                wait_until_synced(sidecar)
