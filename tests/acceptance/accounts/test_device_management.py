@@ -69,7 +69,7 @@ class TestTheDialogue:
             a.update("设置里，帮我打开自动更新", "好的，自动更新已经打开")
             a.update("今天天气怎么样", "晴", importance=0.3)
             wait_until_synced(a)
-            wait_for_lines(macbook, "自动更新")
+            wait_for_lines(macbook, "自动更新", "天气")
             before = macbook.file.read_bytes()
             line = f"【MacBook {today()}】用户问：设置里，帮我打开自动更新"
             with open_logged_in(windows, user) as b:
@@ -80,7 +80,7 @@ class TestTheDialogue:
                 wait_until_synced(b)
             wait_until_reconciled(a)
             assert macbook.file.read_bytes() == before
-            assert [row["device_id"] for row in server.documents] == ["device-a", "device-b"]
+            wait_until(lambda: [row["device_id"] for row in server.documents] == ["device-a", "device-b"])
             network.disconnect()
             with Sidecar(windows) as again:
                 memory = again.load(waitMs=300)
