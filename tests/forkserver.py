@@ -31,6 +31,7 @@ from typing import IO, Any, Final
 
 import bridge
 import sync
+from sync.chinese_words import content_words
 from sync.cloud.supabase.http_client import tls_context
 from sync.redaction import Redactor
 from sync.settings.reader import settings_model
@@ -192,6 +193,7 @@ def main() -> None:
     for name in (*modules_below(PACKAGES), *LOADED_LATE):
         importlib.import_module(name)
     Redactor().clean("一句话 a sentence")  # compiles its rules
+    content_words("一句话")  # loads the segmenter
     settings_model()
     tls_context()  # reads the certificates
     gc.collect()
