@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -46,8 +47,14 @@ def test_a_failed_tool_shows_the_lesson_through_the_sidecar_once_a_session(tmp_p
     with Sidecar(home) as sidecar:
         sidecar.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
         sidecar.call("lessons/match", tool="Bash", error="warm: up")  # imports what the first call needs
-        assert CURE in hint(home, FAILED)
-        assert hint(home, {**FAILED, "error": f"Exit code 1\n{ERROR} again"}) == ""
+        session = wait_until(lambda: session_with_a_hint(home))
+        assert hint(home, {**FAILED, "session_id": session, "error": f"Exit code 1\n{ERROR} again"}) == ""
+
+
+def session_with_a_hint(home: Home) -> str:
+    """A new session that is shown the cure; empty if the sidecar took longer than a hook waits."""
+    session = str(uuid4())
+    return session if CURE in hint(home, {**FAILED, "session_id": session}) else ""
 
 
 def test_without_a_sidecar_an_exact_match_comes_from_the_database(tmp_path: Path) -> None:
