@@ -18,6 +18,8 @@ from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_H
 
 _ANNOUNCEABLE: Final = frozenset({FactKind.KNOWLEDGE, FactKind.IDENTITY, FactKind.HABIT, FactKind.PREFERENCE})
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
+_SHORT: Final = 9  # characters; a longer last clause announces nothing
+_ENDS: Final = " 。！!；;….～~"
 _DENIED_VERB: Final = re.compile(r"^[而但也]?不(?:再|会)?(?P<verb>[用吃喝坐穿看走收做住接])")
 
 
@@ -205,7 +207,7 @@ def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bo
         return
     if not (foreign or past or sentence.is_question):
         for kind, pattern in gates.ANNOUNCES:
-            if pattern.search(text):
+            if pattern.search(text) and (len(text) < _SHORT or clause.end < len(sentence.visible.rstrip(_ENDS))):
                 context.announced = kind
                 clause.is_closed = True
                 return

@@ -223,7 +223,8 @@ def _open(text: str) -> Reading | None:
 
 _NOT_OVER: Final = re.compile(
     r"(?i)\bnow\b|\bsince\b|these days|\bmoved\b|\bswitched\b|\bbecame\b|\bquit\b|\bstopped\b|\bretired\b"
-    r"|got (?:married|divorced|rid)|\bleft\b|\bdied\b|\bput \w+ down"
+    r"|got (?:married|divorced|rid)|\bleft\b|\bdied\b|\bput \w+ down|\b(?:broke|tore|fractured|injured"
+    r"|dislocated) my\b(?!.*\b(?:grade|school|as a|when i)\b)"
 )
 _TEXT_IS_QUOTED: Final = re.compile(
     rf"(?i)\b(?:motto|slogan|sign|headline|title|subject|tagline|label|name tag|note) (?:is|was|reads) {HIDDEN}"

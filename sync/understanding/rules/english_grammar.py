@@ -26,7 +26,8 @@ _HABITUAL: Final = (
     r"|code|program"
     r"|develop|teach|coach|tutor|lecture|nurse|sell|trade|ship|serve|host|deploy|release|store|name|tag|invoice|bill"
     r"|charge|invest|rent|own|lease|breed|raise|grow|farm|hunt|knit|sew|bake|cook|eat|drink|smoke|sleep|wake|get up"
-    r"|wear|speak|read on|listen (?:to|on)|read (?!the\b|this|that|about)|look after|watch|study|practi[sc]e|meditate"
+    r"|wear|speak|read on|listen (?:to|on)|read (?!the\b|this|that|about)|look after|watch|celebrate|observe|shave"
+    r"|gamble|vote|study|practi[sc]e|meditate"
     r"|pray"
     r"|volunteer|travel|fly|sail|camp"
     r"|attend|go|use|support"
@@ -67,7 +68,8 @@ OPEN_IM: Final = re.compile(
     r"|(?:rubbish|terrible|hopeless|useless|bad|good|great|new) (?:with|at|to)\b"
     r"|(?:an?|the only) (?!bit\b|little\b"
     r"|lot\b|tad\b|mess\b)\w|not allowed\b|not on (?-i:[A-Z])|al+erg|colou?r|\d\d\b|short|tall\b|(?:left"
-    r"|right)-|never free\b|not much of an?\b|here on an?\b|on the (?:\w+ )?floor\b|used to (?:(?-i:[A-Z])|\w+ing\b)"
+    r"|right)-|never free\b|not much of an?\b|here on an?\b|on the (?:\w+ )?floor\b|away (?:for work|a lot|every)\b"
+    r"|used to (?:(?-i:[A-Z])|\w+ing\b)"
     r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty"
     r"|ninety)(?:-\w+)?\b|on probation\b|more of an? |(?:not )?religious|getting (?:married|divorced)|(?:terrified"
     r"|scared"
@@ -75,7 +77,8 @@ OPEN_IM: Final = re.compile(
     r"|on my (?:first|second|third|last|\w+th) (?:month|year|week|term|semester|pregnancy))"
 )
 _OWN_NOUNS: Final = (
-    r"(?:stairs|ceilings?|windows?|roof|walls|place|desk|office|bathroom|bedroom|knees?|back|hips?|shoulders?|wrists?"
+    r"(?:memory|institute|university|college|stairs|ceilings?|windows?|roof|walls|place|desk|office|bathroom|bedroom"
+    r"|knees?|back|hips?|shoulders?|wrists?"
     r"|neck|ankles?|elbows?|stomach|skin"
     r"|hair|eyes?|ears?|eyesight|hearing"
     r"|voice|teeth"
@@ -93,7 +96,9 @@ _OWN_NOUNS: Final = (
     r"|commute|bike|truck|boat|phone|laptop|computer)"
 )
 OPEN_MY: Final = re.compile(
-    rf"(?i)^(?:my|our)(?: [\w'-]+){{0,3}}? {_OWN_NOUNS}(?: (?:for|at|in|of|on) [\w'-]+)? (?:hurts?|begins?"
+    rf"(?i)^(?:my|our)(?: [\w'-]+){{0,3}}? {_OWN_NOUNS}(?: (?:for|at|in|of|on) [\w'-]+)?(?:'s (?=(?:an?|the|very"
+    rf"|really|pretty|bad|awful|terrible|rubbish|poor|dodgy|in|on|at|closed|open)\b)| )(?:(?<='s )|hurts?|shares?"
+    rf"|keeps?|lacks?|begins?"
     rf"|year (?:begins|starts|ends)|is|are|has|have"
     rf"|runs?|lives?|works?|starts?|ends?"
     rf"|costs?|goes"
@@ -114,10 +119,14 @@ FOR_ME: Final = re.compile(
     r"|^nothing (?:with|in|from) [\w' -]+|^no [\w' -]{3,30} in (?:my|our) [\w' -]+$"
 )
 RESULTS: Final = re.compile(
-    r"(?i)^(?:i|we)(?:'ve| have) (?:never|always)\b|^(?:i|we) haven't got\b|^(?:i|we)(?: (?:don't|do not"
+    r"(?i)^(?:i|we) (?:don't|do not|dont) (?:have|own) (?:an |a (?!clue|problem|choice|preference|plan|question"
+    r"|minute|second|moment|doubt"
+    r"|point|chance|date|name|link|copy|reason|lot|favou?rite|good|single))(?!idea|opinion|answer)\w[\w -]{2,24}$"
+    r"|^(?:i|we)(?:'ve| have) (?:never|always)\b|^(?:i|we) haven't got\b|^(?:i|we)(?: (?:don't|do not"
     r"|dont))? (?:have|own) (?:an? |any |no )?(?:smartphone|phone"
     r"|car|licen[cs]e|driving licen[cs]e|tv|oven|dishwasher|garden|balcony|kids|children|pets|siblings"
-    r"|internet at home|(?:health |life )?insurance|bank account|credit card|(?-i:[A-Z])[\w-]+$)\b|^(?:i've "
+    r"|internet at home|(?:health |life )?insurance|bank account|credit card|(?-i:[A-Z])[\w-]+$)\b"
+    r"|^(?:i've "
     r"|we've )?been"
     r" (?:vegan|vegetarian|sober|married|divorced|diabetic|self-employed|retired)\b"
     r"|^the (?:kids|twins|children|box|boxes) (?:are|is|go|goes|runs?|attend)\b|^(?:the )?baby(?:'s| is) due\b"
@@ -129,7 +138,8 @@ RESULTS: Final = re.compile(
     r"|went with|switched|moved|(?:worked|lived|taught|driven|played|run|owned)\b.*\b(?:for|since)\b|been (?:a |an "
     r"|on |off )?(?:sugar|vegan|vegetarian|sober|diabetic|married|single|living"
     r"|working|using|doing|running|with)|had my \w+ (?:out|removed|replaced)|stopped|sold|dropped)\b"
-    r"|\bmoney is tight\b|\bis off the table\b|^(?:the )?(?:final )?(?:exam|deadline|wedding|launch|trip"
+    r"|^there (?:are|is) (?:only |just )?\w+ of us\b|\bmoney is tight\b|\bis off the table\b|^(?:the )?(?:final "
+    r"|whole |entire )?(?:exam|deadline|wedding|launch|trip"
     r"|flight|soil|flat|house|garden|office|race day|due date|defen[cs]e|surgery|move|party|concert|recital"
     r"|trial|hearing) (?:is|are|has|faces)\b"
 )

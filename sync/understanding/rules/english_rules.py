@@ -52,15 +52,19 @@ RULES: Final = (
         r"| ever)? (?:eat|drink|do|have|touch|tolerate|digest|handle) (?:any )?(?P<o>(?:spicy|meat|pork|beef|fish"
         r"|dairy|milk|gluten|alcohol|coffee|caffeine|sugar|nuts|shellfish|seafood|eggs|mushrooms|wheat|carbs|soy"
         r"|lactose|raw|red meat|wine|beer|booze|breakfast)[\w ]{0,16})|\b(?:coffee|caffeine|alcohol|dairy|gluten"
-        r"|spicy food|sugar|wine)\b[^,]{0,20}\b(?:keeps me up|makes me|gives me|upsets|doesn't agree)",
+        r"|spicy food|sugar|wine)\b[^,]{0,20}\b(?:keeps me up|makes me|gives me|upsets|doesn't agree)"
+        r"|^[\w ]{3,24} (?:gives|brings) me (?:out in )?"
+        r"(?:an? )?(?:heartburn|rash|hives|migraines?|headaches?|cramps|spots|indigestion)",
     ),
     rule(
         FactKind.CONSTRAINT,
         "health",
-        rf"(?i)(?:{_IM}|\bi(?:'ve| have| suffer| live| wear| use| had| got)\b|\bi've got\b|^(?:the"
+        rf"(?i)(?:{_IM}|\bi(?:'ve| have| hav| suffer| live| wear| use| had| got)\b|\bi've got\b|^(?:the"
         rf"|my) ).{{0,24}}\b{_CONDITION_WORDS}\b|{_IM} (?:wearing|on (?:blood thinners|insulin|medication"
         r"|antidepressants|crutches|warfarin|statins))|\bi(?:'m| am) (?:\d+|\w+) (?:weeks|months) pregnant"
-        r"|\bi can(?:no|')t (?:lift|bend|hear|see|smell|run|swim|climb|kneel|stand for|sit for)\b|\bi(?:'m"
+        r"|\bi (?:broke|tore|fractured|injured|dislocated) my\b(?!.*\b(?:grade|school|as a|when i)\b)|\bi can(?:no"
+        r"|')t (?:lift|bend|hear|see|smell|run|swim"
+        r"|climb|kneel|stand for|sit for)\b|\bi(?:'m"
         r"| am) (?:left|right)-handed|\bmy (?:back|knee|hip|shoulder|wrist|neck|eyesight|hearing|heart"
         r"|doctor)\b.{0,20}\b(?:bad|weak|hurts?|injur\w+|is done|gives out|is gone|torn|told|says|put me"
         r"|wants me)",
@@ -82,7 +86,7 @@ RULES: Final = (
         FactKind.IDENTITY,
         "body.size",
         rf"(?i){_IM} (?:\w+ foot|\d+ ?(?:cm|kg|lbs|pounds|ft|')|\d\.\d+ ?m)|\bi weigh\b|\bmy (?:shoe|height|weight"
-        r"|dress) ?(?:size)?(?:'s| is)?\b|\bi wear (?:a )?size\b",
+        r"|dress) ?(?:size)?(?:'s| is)?\b|\bi (?:wear|take) (?:a )?size\b",
     ),
     rule(
         FactKind.IDENTITY,
@@ -107,7 +111,7 @@ RULES: Final = (
         r"|treasurer|secretary)|your) (?!bit|little|lot|fan of|big fan|huge fan|tad|idiot|mess"
         r"|genius|fool|wreck|zombie|disaster|hurry|rush|total|complete|bad person|moron|potato"
         rf"|machine)[\w' -]{{3,60}}|{_IM} (?:retired|unemployed|self-employed|freelanc\w+|between jobs"
-        r"|semi-retired|studying|training (?:to|as)|doing an? (?:[\w-]+ )?(?:phd|master'?s|degree|mba)"
+        r"|semi-retired|studying|training (?:to|as)|doing (?:an?|my) (?:[\w-]+ )?(?:phd|master'?s|degree|mba)"
         r"|in (?:my )?(?:first|second"
         rf"|third|final|\d\w+) year|on (?:parental|maternity|paternity|sick) leave)|{_I} (?:teach|run|own|manage"
         r"|lead|study|drive|farm|freelance|nurse|coach|volunteer|home-?school|do (?:[\w-]+ ){0,2}(?:work"
@@ -149,7 +153,7 @@ RULES: Final = (
     rule(
         FactKind.RELATIONSHIP,
         "family",
-        rf"(?i)^(?:and )?(?:(?:both|all|half|one|two|neither)(?: of)? )?(?:my|our) (?:[\w-]+ )?(?:{FAMILY}"
+        rf"(?i)^(?:and )?(?:(?:both|all|half|one|two|neither)(?: of)? )?(?:my|our) (?:[\w-]+ )?(?:{FAMILY}(?:-in-law)?"
         r"|family)\b(?! (?:asked|asks|said|says|wants|wanted|told|thinks|keeps asking|sent|gave|made|just|was"
         r"|were|had|went|bought|loves?|likes?|hates?|always|never|swears|drives me|keeps|called|texted|forgot"
         r"|just|really|worked|lived|came|grew|fought|served|played|taught|built|died in"
@@ -185,7 +189,7 @@ RULES: Final = (
         r"|setup|rig|guitar|piano|van|truck|motorbike|e-?reader)(?:'s| is| are| has| runs?|s are)\b(?! (?:broken"
         r"|slow|dead|down|making|about to|dying|not (?:working|turning)|too|acting|freezing|stuck|full))|\b(?:on|from"
         rf"|with) my (?-i:[A-Z])[\w-]+|{_I} (?:own|drive|ride|only own)\b(?! (?:me|it|home|there|to))|\b(?:i"
-        rf"|we)(?:'ve| only)? (?:have|got|have got) an? (?:[\w-]+ ){0, 2}(?-i:[A-Z])\w+ (?-i:[A-Z]*)\d+|\b(?:i"
+        rf"|we)(?:'ve| only)? (?:have|got|have got) an? (?:[\w-]+ ){{0,2}}(?-i:[A-Z])\w+ (?-i:[A-Z]*)\d+|\b(?:i"
         r"|we)(?:'ve| only)? (?:have|got|have got) (?:a|an|two|no|only a) (?:[\w-]+ ){0,3}(?:car|bike|laptop|pc"
         r"|macbook|iphone|oven|garden"
         r"|balcony|piano|guitar|camera|printer|nas|van|house|kitchen|pixel|galaxy|thinkpad|chromebook|phone|tablet"

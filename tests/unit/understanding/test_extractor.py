@@ -4,13 +4,20 @@
 them. The floors hold what was reached, so that a new rule cannot trade one for the other.
 """
 
+import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Final
 
 import pytest
 
+from sync.understanding import rules
 from sync.understanding.extractor import extract_statements
 from sync.understanding.model import MAX_STATEMENT_LENGTH, TENTATIVE, Change, FactKind, FactSection
+from sync.understanding.rules.chinese_identity_rules import IDENTITY_RULES
+from sync.understanding.rules.chinese_thing_rules import FIX_RULES, THING_RULES
+from sync.understanding.rules.english_rules import RULES
 from tests.bench.bench_understanding import measure_file
 
 STATEMENTS: Final = Path(__file__).parent / "statements"
@@ -140,6 +147,14 @@ def test_a_statement_is_a_piece_of_the_message_with_its_quotation_and_no_longer_
     found = extract_statements(message)
     assert found[0].text == "希望您以后称我为“郑老师”"
     assert all(one.text in message and len(one.text) <= MAX_STATEMENT_LENGTH for one in found)
+
+
+def test_no_pattern_holds_a_quantifier_that_an_f_string_evaluated() -> None:
+    modules = [import_module(f"{rules.__name__}.{one.name}") for one in iter_modules(rules.__path__)]
+    held = [value for module in modules for value in vars(module).values()]
+    found = [one for one in held if isinstance(one, re.Pattern)]
+    found += [one.pattern for one in (*IDENTITY_RULES, *THING_RULES, *FIX_RULES, *RULES)]
+    assert [one.pattern for one in found if re.search(r"\(\d+, \d*\)|\{\{", one.pattern)] == []
 
 
 def test_allergies_and_animals_exclude_each_other_by_no_slot() -> None:
