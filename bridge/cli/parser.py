@@ -1,16 +1,20 @@
 """`xiaobai-memory`: its commands, and the options before them. A command's module is imported when it is needed."""
 
 import importlib
+import sys
 from collections.abc import Iterator, MutableMapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import typer
 from typer.main import get_group
 
-from bridge.cli.output import CliContext
+from bridge.api.errors import EXIT_FAILURE, EXIT_USAGE, rpc_error
+from bridge.cli.output import CliContext, exit_with_rpc_error
 from bridge.cli.runner import CommandApp, CommandGroup
 from sync import __version__
 
+# Whatever is wrong with a command line; typer does not export the class.
+USAGE_ERROR: Final = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 COMMANDS: Final = {
     "serve": "bridge.cli.serve:serve_command",
     "load": "bridge.cli.memory.load_update:load",
@@ -78,6 +82,19 @@ class RootGroup(CommandGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = LazyCommands()
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run a command line. With `--json` wrong usage is one JSON object too."""
+        if "--json" not in sys.argv[1:]:
+            return super().main(*arguments, **options)
+        try:
+            status = super().main(*arguments, **{**options, "standalone_mode": False})
+        except USAGE_ERROR as error:
+            hint = "`xiaobai-memory --help` lists the commands; `--help` after a command explains it."
+            exit_with_rpc_error(rpc_error("invalid_input", error.format_message(), hint), EXIT_USAGE, as_json=True)
+        except typer.Abort:
+            status = EXIT_FAILURE
+        sys.exit(status or 0)
 
 
 def _load_command(name: str) -> Any:

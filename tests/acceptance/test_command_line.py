@@ -285,6 +285,14 @@ class TestForm:
     def test_wrong_usage_exits_2(self, home: Home, arguments: list[str]) -> None:
         assert home.run(*arguments, check=False).returncode == 2
 
+    def test_wrong_usage_with_json_is_one_json_object_too(self, home: Home) -> None:
+        for arguments in (["no-such-verb"], ["facts", "edit"], ["load", "--wait-ms", "x"], ["forget"]):
+            failed = home.run(*arguments, "--json", check=False)
+            assert (failed.returncode, failed.stdout) == (2, "")
+            error = json.loads(failed.stderr)["error"]
+            assert error["message"]
+            assert error["data"]["kind"] == "invalid_input"
+
     def test_an_unknown_setting_is_named(self, home: Home) -> None:
         home.settings["SYNC__POL_SECONDS"] = "3"
         failed = home.run("load", check=False)
