@@ -86,8 +86,8 @@ class _StatusChangeNotifier:
 
     async def notify_if_changed(self, app: App, notify: Notify) -> None:
         assert app.replicator is not None  # its counter has moved
-        status, told = await app.replicator.status(), self._last_status
-        if told is None or _visible_state(status) != _visible_state(told):
+        status, last_status = await app.replicator.status(), self._last_status
+        if last_status is None or _visible_state(status) != _visible_state(last_status):
             self._last_status = status
             notify("sync/statusChanged", cloud_status_to_json(status))
 

@@ -147,5 +147,5 @@ def exit_code_of(error: BaseException) -> int:
 
 def terminal_lines(error: BaseException) -> list[str]:
     """What stderr shows: what happened, and what can be done about it."""
-    told = rpc_error_of(error)
-    return [f"error: {told.message}", f"hint: {told.data.hint}"]
+    answer = rpc_error_of(error)
+    return [f"error: {answer.message}", f"hint: {answer.data.hint}"]

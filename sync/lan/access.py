@@ -69,8 +69,8 @@ class LanAccess:
         self._may_run = is_sidecar and settings.enabled != "off"
         self._is_running = False
         self._service: LanService | None = None
-        self._asked = ChangeCounter()
-        self._tried = ChangeCounter()  # the port was opened, or could not be
+        self._start_requests = ChangeCounter()
+        self._start_attempts = ChangeCounter()  # the port was opened, or could not be
         self.pairing_changed = ChangeCounter()
 
     def peer_ids(self) -> list[str]:
@@ -153,9 +153,9 @@ class LanAccess:
         if not self._may_run and not self._is_running:
             raise LanOff("this device takes no part in the local network")
         if self._service is None or self._service.listening_at is None:
-            tried = self._tried.count
-            self._asked.increment()
-            await wait_for_any_change(START_TIMEOUT, (self._tried, tried))
+            attempts = self._start_attempts.count
+            self._start_requests.increment()
+            await wait_for_any_change(START_TIMEOUT, (self._start_attempts, attempts))
         if self._service is None:
             raise LanOff("the local network has not started yet")
         return self._service
@@ -164,21 +164,25 @@ class LanAccess:
         """Listen until cancelled, from the moment that there is a second device."""
         self._is_running = True
         await asyncio.sleep(START_DELAY)
-        asked = 0
+        requests = 0
         seen = [(counter, counter.count) for counter in self._devices_changed]
-        while self._settings.enabled == "auto" and self._asked.count == asked and not await self._count_others():
-            await wait_for_any_change(None, *seen, (self._asked, asked))
+        while (
+            self._settings.enabled == "auto"
+            and self._start_requests.count == requests
+            and not await self._count_others()
+        ):
+            await wait_for_any_change(None, *seen, (self._start_requests, requests))
             seen = [(counter, counter.count) for counter in self._devices_changed]
         if self._service is None:
             self._service = await asyncio.to_thread(self._build)
             self._service.pairing_changed = self.pairing_changed
         while True:
-            asked = self._asked.count
+            requests = self._start_requests.count
             try:
-                await self._service.run(self._tried.increment)
+                await self._service.run(self._start_attempts.increment)
             except OSError:  # the port is taken, or the address is none of this machine's; `status` says so
-                self._tried.increment()
-                await wait_for_any_change(RETRY_SECONDS, (self._asked, asked))
+                self._start_attempts.increment()
+                await wait_for_any_change(RETRY_SECONDS, (self._start_requests, requests))
 
     def _state(self) -> State:
         if not self._is_running:

@@ -63,7 +63,7 @@ class LanService:
         self._contexts = TlsContexts(device.key, device.folder)
         self._search = PairingSearch()
         self._pairing: PairingService | None = None  # loaded when a code is shown or entered
-        self._kept: dict[tuple[str, int], asyncio.Task[None]] = {}  # addresses that a person gave
+        self._connectors: dict[tuple[str, int], asyncio.Task[None]] = {}  # addresses that a person gave
         self._group: asyncio.TaskGroup | None = None
         self._discovery: Discovery | None = None
         self.listening_at: tuple[str, int] | None = None
@@ -102,7 +102,7 @@ class LanService:
                     on_listening()
             finally:
                 self._group, self.listening_at = None, None
-                self._kept.clear()
+                self._connectors.clear()
                 self._active.clear()
 
     def candidate_count(self) -> int:  # devices of the account that are announced on the network
@@ -149,9 +149,9 @@ class LanService:
         if self._group is None:
             raise LanOff("this device does not listen on the local network now")
         peer, key, is_new = await self._dial(host, port)
-        kept = self._kept.get((host, port))
-        if is_new and (kept is None or kept.done()):
-            self._kept[host, port] = self._group.create_task(
+        connector = self._connectors.get((host, port))
+        if is_new and (connector is None or connector.done()):
+            self._connectors[host, port] = self._group.create_task(
                 end_on_defect(self._keep_connected(host, port, (key, peer)))
             )
         return peer_json(peer)

@@ -52,7 +52,7 @@ class ModelExtraction:
         self._projection = projection
         self._clock = clock
         self._offer: _Offer | None = None
-        self._waiting: deque[TypedExchange] = deque(maxlen=MAX_WAITING)
+        self._pending_exchanges: deque[TypedExchange] = deque(maxlen=MAX_WAITING)
         self._changed = ChangeCounter()
         self._failures = LogOnce(_log)
         self._recorded = self._refused = 0
@@ -62,7 +62,7 @@ class ModelExtraction:
         """Use this model from now on; with 0 calls a day, none: what waits and what is still answered is dropped."""
         self._offer = _Offer(model, source, max_calls_per_day) if max_calls_per_day > 0 else None
         if self._offer is None:
-            self._waiting.clear()
+            self._pending_exchanges.clear()
         self._changed.increment()
 
     def add(self, exchange: Event, message: str) -> None:
@@ -70,7 +70,7 @@ class ModelExtraction:
         typed = "".join(sentence.visible for sentence in typed_sentences(message)).strip()
         if self._offer is not None and typed:
             place = exchange.session_id, exchange.project_id, exchange.project_path
-            self._waiting.append(TypedExchange(exchange.event_id, typed, *place))
+            self._pending_exchanges.append(TypedExchange(exchange.event_id, typed, *place))
             self._changed.increment()
 
     async def status(self) -> ModelStatus:
@@ -84,7 +84,7 @@ class ModelExtraction:
             max_calls_per_day=offer.max_calls_per_day,
             calls=calls,
             tokens=tokens,
-            waiting=len(self._waiting),
+            waiting=len(self._pending_exchanges),
             recorded=self._recorded,
             refused=self._refused,
             last_error=self._last_error,
@@ -94,7 +94,7 @@ class ModelExtraction:
         """Ask about waiting exchanges until cancelled."""
         while True:
             seen = self._changed.count
-            if self._offer is None or len(self._waiting) < MIN_BATCH:
+            if self._offer is None or len(self._pending_exchanges) < MIN_BATCH:
                 await self._changed.wait_for_change(seen)
             elif not await wait_for_any_change(IDLE_SECONDS, (self._changed, seen)) and not await self.ask():
                 await self._changed.wait_for_change(self._changed.count)
@@ -103,18 +103,18 @@ class ModelExtraction:
         """Ask about one batch; whether that was allowed and succeeded. A failure is logged, and shown in `status`."""
         await self._drop_erased()
         offer = self._offer
-        if offer is None or not self._waiting:
+        if offer is None or not self._pending_exchanges:
             return False
         if not await self._log.database.write(self._take_call, offer.max_calls_per_day):
             return False
-        batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+        batch = [self._pending_exchanges.popleft() for _ in range(min(MAX_BATCH, len(self._pending_exchanges)))]
         try:
             await self._ask_about(offer.model, batch)
         except (ModelFailed, TimeoutError) as error:
             self._last_error = error.message if isinstance(error, ModelFailed) else "the model did not answer in time"
             self._failures.report("model", self._last_error)
             again = [replace(one, tries=one.tries + 1) for one in batch if self._offer is not None]
-            self._waiting.extendleft(one for one in reversed(again) if one.tries < MAX_TRIES)
+            self._pending_exchanges.extendleft(one for one in reversed(again) if one.tries < MAX_TRIES)
             return False
         self._last_error = None
         self._failures.clear("model")
@@ -144,10 +144,10 @@ class ModelExtraction:
 
     async def _drop_erased(self) -> None:
         """Drop the exchanges that were erased while they waited."""
-        waiting = tuple(self._waiting)
+        waiting = tuple(self._pending_exchanges)
         erased = await self._log.database.read(self._erased_of, waiting) if waiting else ()
         if erased:
-            self._waiting = deque((one for one in self._waiting if one not in erased), MAX_WAITING)
+            self._pending_exchanges = deque((one for one in self._pending_exchanges if one not in erased), MAX_WAITING)
 
     def _erased_of(self, connection: Transaction, exchanges: Sequence[TypedExchange]) -> list[TypedExchange]:
         """Those of these exchanges that the log does not have any more, or is asked to erase."""

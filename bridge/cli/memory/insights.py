@@ -65,8 +65,8 @@ def _show_next(result: dict[str, Any]) -> None:
 
 def _show_profile(result: dict[str, Any]) -> None:
     for name in ("languages", "tools", "stages"):
-        told = ", ".join(f"{item['name']} {item['count']}" for item in result[name])
-        typer.echo(f"{name:<10} {told or '-'}")
+        counts = ", ".join(f"{item['name']} {item['count']}" for item in result[name])
+        typer.echo(f"{name:<10} {counts or '-'}")
     for item in result["preferences"]:
         typer.echo(f"prefers    {item['text']}")
 

@@ -103,16 +103,16 @@ class LanguageChoice(msgspec.Struct):
     setting: LanguageSetting = "auto"
     locale: str | None = None
     version: int = 0
-    _noted: Language | None = None
+    _document_language: Language | None = None
 
     @property
     def current(self) -> Language:
         """The language for the document that was noted last."""
-        return self.of(self._noted)
+        return self.of(self._document_language)
 
     def note(self, version: int, language: Language | None) -> None:
         """Note the language of a version of the document."""
-        self.version, self._noted = version, language
+        self.version, self._document_language = version, language
 
     def of(self, document_language: Language | None) -> Language:
         """The language for a document whose own language is this; None if there is no document yet."""

@@ -63,8 +63,8 @@ def infer_base(disk: MemoryDocument, versions: Sequence[Version], *, only_distin
         known = frozenset(version.snapshot.ids)
         before = {entry.text for entry in version.snapshot.entries} if only_distinct_lines else set()
         arrived = [entry.text for entry in current.snapshot.entries if entry.entry_id not in known]
-        told = [text for text in arrived if text not in before]
-        if told and present.isdisjoint(told):
+        distinguishing = [text for text in arrived if text not in before]
+        if distinguishing and present.isdisjoint(distinguishing):
             return version
     return current
 

@@ -92,7 +92,7 @@ class Discovery:
         self._interfaces: dict[str, InterfaceState] = {}
         self._candidates = AnnouncedDevices(self._name)
         self._port = 0
-        self._found = ChangeCounter()
+        self._discoveries = ChangeCounter()
         self._flooded = ChangeCounter()
         self._resolving: set[asyncio.Task[None]] = set()
 
@@ -139,7 +139,7 @@ class Discovery:
                 del self._interfaces[gone.address]
                 self._on_address_gone(gone.address)
                 self._candidates.try_all_again(self._clock.monotonic())
-                self._found.increment()
+                self._discoveries.increment()
             for address in addresses:
                 await self._announce_at(self._interfaces.setdefault(address, InterfaceState(address)))
             await wait_for_any_change(CHECK_SECONDS, (self._pairing.changed, seen), (self._flooded, flooded))
@@ -242,13 +242,16 @@ class Discovery:
         self._pairing.note(info.name, addresses, info.port or 0, shows=shows_code(info.properties))
         if is_known(info.properties, self._ids.known, self._clock.now()):
             self._candidates.add(info.name, addresses, info.port or 0, self._clock.monotonic())
-            self._found.increment()
+            self._discoveries.increment()
 
     async def _try_found(self) -> None:
         """Try each candidate when its time has come, and again when a connection ends; a silent one delays no other."""
         async with asyncio.TaskGroup() as group:
             while True:
-                found, lost = (self._found, self._found.count), (self._connection_lost, self._connection_lost.count)
+                found, lost = (
+                    (self._discoveries, self._discoveries.count),
+                    (self._connection_lost, self._connection_lost.count),
+                )
                 for candidate in self._candidates.take_due(self._clock.monotonic()):
                     group.create_task(self._try(candidate))
                 await wait_for_any_change(self._candidates.seconds_to_next(self._clock.monotonic()), found, lost)
@@ -260,7 +263,7 @@ class Discovery:
         for address in candidate.addresses:
             connected = connected or await self._dial(address, candidate.port)
         self._candidates.note_result(candidate.name, self._clock.monotonic(), connected=connected)
-        self._found.increment()
+        self._discoveries.increment()
 
 
 async def _is_answered(address: str, name: str) -> bool:

@@ -17,7 +17,7 @@ class PairingSearch:
     searches: int = 0
     changed: ChangeCounter = field(default_factory=ChangeCounter)  # what is announced or looked for
     found: ChangeCounter = field(default_factory=ChangeCounter)
-    _shown: dict[str, tuple[str, int]] = field(default_factory=dict)  # by the name of the announcement
+    _address_by_name: dict[str, tuple[str, int]] = field(default_factory=dict)  # by the name of the announcement
 
     @property
     def is_needed(self) -> bool:
@@ -26,15 +26,15 @@ class PairingSearch:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where a code is shown."""
-        return list(self._shown.values())
+        return list(self._address_by_name.values())
 
     def note(self, name: str, addresses: tuple[str, ...], port: int, *, shows: bool) -> None:
         """Note what an announcement says now."""
         if not shows or not addresses:
-            self._shown.pop(name, None)
-        elif name in self._shown or len(self._shown) < MAX_SHOWN:
-            self._shown[name] = (addresses[0], port)
+            self._address_by_name.pop(name, None)
+        elif name in self._address_by_name or len(self._address_by_name) < MAX_SHOWN:
+            self._address_by_name[name] = (addresses[0], port)
             self.found.increment()
 
     def remove(self, name: str) -> None:
-        self._shown.pop(name, None)
+        self._address_by_name.pop(name, None)

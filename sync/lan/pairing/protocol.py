@@ -123,7 +123,7 @@ class ShowingSide:
     """One connection to the device that shows the code."""
 
     def __init__(self, shown: ShownCode, own: OwnDevice, random_bytes: RandomBytes) -> None:
-        self._shown = shown
+        self._shown_code = shown
         self._own = own
         self._own_certificate = own.certificate_of(own.card.public_key)
         self._exchange = SPAKE2_B(shown.code.encode(), idB=self._own_certificate, entropy_f=random_bytes)
@@ -134,7 +134,7 @@ class ShowingSide:
         """The answer, and the paired device with the last one. Raises PairingRefused, ProtocolError."""
         if isinstance(message, PairRefused):
             raise PairingRefused(_cause_of(message))
-        if (cause := self._shown.refusal(now)) is not None:
+        if (cause := self._shown_code.refusal(now)) is not None:
             raise _refused(cause)
         if isinstance(message, PairShare) and self._keys is None:
             return self._on_share(message), None
@@ -145,7 +145,7 @@ class ShowingSide:
     def _on_share(self, message: PairShare) -> list[PairMessage]:
         if message.version != PAIRING_VERSION:
             raise _refused(PairingCause.VERSION)
-        self._shown.count_connection()
+        self._shown_code.count_connection()
         own_share = self._exchange.start()
         self._keys = _Keys(_finish(self._exchange, message.share), own_share, self._own_certificate)
         return [PairShare(PAIRING_VERSION, base64.b64encode(own_share).decode())]
@@ -153,9 +153,9 @@ class ShowingSide:
     def _on_card(self, message: PairCard, keys: "_Keys") -> tuple[list[PairMessage], PairedDevice]:
         card = keys.open(b"entering", message.sealed)
         if card is None:
-            self._shown.tries_left -= 1
+            self._shown_code.tries_left -= 1
             raise _refused(PairingCause.WRONG_CODE)
-        self._shown.is_used = self.has_used_code = True
+        self._shown_code.is_used = self.has_used_code = True
         theirs = _certificate_of(self._own, card)
         if (cause := self._own.refusal_of(card)) is not None:
             raise _refused(cause)

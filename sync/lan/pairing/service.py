@@ -69,7 +69,7 @@ class PairingService:
         self._refusals = refusals
         self._clock = clock
         self._deadlines = deadlines
-        self._shown: ShownCode | None = None
+        self._shown_code: ShownCode | None = None
         self._expires_at = ""
         self._outcome: LanPairingJson | None = None  # of the shown code
         self.changed = ChangeCounter()
@@ -78,23 +78,23 @@ class PairingService:
     @property
     def is_showing(self) -> bool:
         """Whether a code is shown that is still good."""
-        return self._shown is not None and self._shown.refusal(self._clock.monotonic()) is None
+        return self._shown_code is not None and self._shown_code.refusal(self._clock.monotonic()) is None
 
     def state(self) -> LanPairingJson | None:
         """The shown code, without the code itself, or what became of the last one."""
-        if self._shown is None or self._outcome is not None:
+        if self._shown_code is None or self._outcome is not None:
             return self._outcome
-        cause = self._shown.refusal(self._clock.monotonic())
+        cause = self._shown_code.refusal(self._clock.monotonic())
         if cause is not None and cause is not PairingCause.USED:  # a used code has an outcome in a moment
             return LanPairingJson("failed", cause=cause)
-        return LanPairingJson("waiting", expires_at=self._expires_at, tries_left=self._shown.tries_left)
+        return LanPairingJson("waiting", expires_at=self._expires_at, tries_left=self._shown_code.tries_left)
 
     def show(self, addresses: Sequence[tuple[str, int]]) -> LanPairingJson:
         """Show a new code; the one before is no longer good. `addresses`: where this device listens."""
-        if self._shown is not None:
-            self._shown.is_used = True  # also for a connection that has begun with it
+        if self._shown_code is not None:
+            self._shown_code.is_used = True  # also for a connection that has begun with it
         shown = ShownCode(new_code(self._clock.random_bytes), self._clock.monotonic())
-        self._shown, self._outcome = shown, None
+        self._shown_code, self._outcome = shown, None
         self._expires_at = timestamp(self._clock.now() + timedelta(seconds=LIFETIME_SECONDS))
         asyncio.get_running_loop().call_later(LIFETIME_SECONDS, self._note_change)
         self._note_change()
@@ -103,14 +103,14 @@ class PairingService:
 
     def cancel(self) -> None:
         """The shown code is no longer good, also for a connection that has begun with it."""
-        if self._shown is not None and self.is_showing:
-            self._shown.is_used = True
-            self._note_outcome(self._shown, LanPairingJson("failed", cause=PairingCause.CANCELLED))
+        if self._shown_code is not None and self.is_showing:
+            self._shown_code.is_used = True
+            self._note_outcome(self._shown_code, LanPairingJson("failed", cause=PairingCause.CANCELLED))
             self._note_change()
 
     async def serve(self, channel: PeerChannel) -> None:
         """Talk to a device without certificate while a code is shown, and close the channel."""
-        shown = self._shown
+        shown = self._shown_code
         assert shown is not None
         side = ShowingSide(shown, await self._own_device(), self._clock.random_bytes)
         try:
@@ -152,7 +152,7 @@ class PairingService:
                 return paired
 
     def _note_outcome(self, shown: ShownCode, outcome: LanPairingJson) -> None:
-        if shown is self._shown and self._outcome is None:
+        if shown is self._shown_code and self._outcome is None:
             self._outcome = outcome
 
     async def enter(self, invitation: Invitation) -> tuple[LanPairingJson, tuple[str, int]]:

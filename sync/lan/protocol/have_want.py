@@ -78,7 +78,7 @@ class PeerConversation:
         self._own = own
         self._peer: Holdings | None = None
         self._requested = NO_NUMBERS  # and not yet answered
-        self._asked = NO_NUMBERS  # answered in this epoch: stored, or no longer offered; not asked for again
+        self._answered_numbers = NO_NUMBERS  # answered in this epoch: stored, or no longer offered; not asked for again
         self._deferred: frames.Want | None = None  # waits until the peer's erasure requests are here
         self._received = 0  # events of the running answer
         self._empty_answers = 0
@@ -124,7 +124,7 @@ class PeerConversation:
     def _on_have(self, have: frames.Have) -> list[Action]:
         erasures, events = from_wire_ranges(have.erasures), from_wire_ranges(have.events)
         if self._peer is not None and self._peer.epoch != have.epoch:
-            self._requested = self._asked = NO_NUMBERS
+            self._requested = self._answered_numbers = NO_NUMBERS
             self._empty_answers = 0
         self._peer = Holdings(have.epoch, NO_NUMBERS, erasures, events)
         return [*([CheckNumbers(have.last)] if have.last else []), *self._go_on()]
@@ -147,7 +147,8 @@ class PeerConversation:
         if self._peer is None or sent.epoch != self._peer.epoch:
             return []
         self._empty_answers = 0 if self._received else self._empty_answers + 1
-        self._asked, self._requested, self._received = union(self._asked, self._requested), NO_NUMBERS, 0
+        self._answered_numbers = union(self._answered_numbers, self._requested)
+        self._requested, self._received = NO_NUMBERS, 0
         return self._go_on()
 
     def _go_on(self) -> list[Action]:
@@ -180,14 +181,14 @@ class PeerConversation:
     def _lacking_erasures(self) -> NumberRanges:
         if self._peer is None:
             return NO_NUMBERS
-        return subtract(subtract(self._peer.erasures, self._own.held), self._asked)
+        return subtract(subtract(self._peer.erasures, self._own.held), self._answered_numbers)
 
     def _lacking(self) -> NumberRanges:
         """What the peer offers and this device lacks, apart from what it requested in vain."""
         if self._peer is None:
             return NO_NUMBERS
         offered = union(self._peer.erasures, self._peer.events)
-        return subtract(subtract(offered, self._own.held), self._asked)
+        return subtract(subtract(offered, self._own.held), self._answered_numbers)
 
     def _announce(self) -> Send:
         own = self._own

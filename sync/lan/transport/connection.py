@@ -66,7 +66,7 @@ class PeerConnection:
         self._room = asyncio.Event()
         self._room.set()
         self._turn = asyncio.Lock()  # one step of the conversation at a time
-        self._held: Want | None = None  # a request that came before the last answer had left
+        self._deferred_want: Want | None = None  # a request that came before the last answer had left
 
     async def run(self) -> None:
         """Exchange events. Raises ConnectionRefused, ProtocolError, TimeoutError, EOFError, OSError, StorageError."""
@@ -86,7 +86,7 @@ class PeerConnection:
             if isinstance(message, frames.Bye):
                 raise ConnectionRefused(cause_of(message))
             if isinstance(message, Want) and not self._outgoing.empty():
-                self._held = message  # an honest peer waits for the answer, so this one takes no other's place
+                self._deferred_want = message  # an honest peer waits for the answer, so this one takes no other's place
                 continue
             try:
                 await self._queue(self._exchange.on_message(message))
@@ -132,9 +132,9 @@ class PeerConnection:
             await self._channel.send(message)
             if self._outgoing.qsize() <= MAX_WAITING_MESSAGES:
                 self._room.set()
-            if self._held is not None and self._outgoing.empty():
-                held, self._held = self._held, None
-                await self._queue(self._exchange.on_message(held))
+            if self._deferred_want is not None and self._outgoing.empty():
+                want, self._deferred_want = self._deferred_want, None
+                await self._queue(self._exchange.on_message(want))
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

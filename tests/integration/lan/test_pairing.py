@@ -184,7 +184,7 @@ async def test_paired_guests_find_each_other_again_by_their_secrets(tmp_path: Pa
         await strangers(a, b)
         await b.service.enter_code(Invitation((await invite(a)).code))  # without an address to connect to again
         await until(lambda: a.service.peers() and b.service.peers(), a.service.changed, b.service.changed)
-        assert not b.service._kept
+        assert not b.service._connectors
         a.service._active[b.public_key].channel.abort()
         await a.device.record_notes("之后")
         await level(a, b)
