@@ -537,7 +537,7 @@ BUGS: Final = (
         30,
         LAN,
     ),
-    PlantedBug("a lesson that a peer has forged is taken in", ((sync.lan.store, "replicable_events", list),), 0, LAN),
+    PlantedBug("a lesson that a peer has forged is taken in", ((sync.lan.store, "replicable_events", list),), 17, LAN),
     PlantedBug(
         "a paired device that was forgotten is accepted",
         ((device_key_store, "remove_paired_device", _always(answer=True)),),

@@ -126,6 +126,7 @@ class PairingService:
                 await channel.send_frame(frame_of(error.message))
         except ProtocolError:
             self._refusals.add(RefusalCause.PROTOCOL, channel.address[0])
+            channel.abort()  # a slow end would take in what else it sends
         except TimeoutError:
             self._refusals.add(RefusalCause.SLOW, channel.address[0])
         finally:

@@ -9,6 +9,7 @@ from typing import Final
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Message
 
+BUFFER_BYTES: Final = 128 * 1024  # read ahead of a peer; twice as many at most, whoever it is
 MAPPED_IPV4: Final = "::ffff:"  # before an IPv4 address of a socket for both versions
 
 
@@ -83,7 +84,7 @@ class PeerChannel:
 async def accept_tls(connection: socket.socket, context: ssl.SSLContext, deadlines: Deadlines) -> PeerChannel:
     """Do the server's side of the handshake. Raises OSError (an SSLError is one), TimeoutError."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=frames.MAX_FRAME_BYTES)
+    reader = asyncio.StreamReader(limit=BUFFER_BYTES)
     protocol = asyncio.StreamReaderProtocol(reader)
     async with asyncio.timeout(deadlines.handshake):
         transport, _ = await loop.connect_accepted_socket(
@@ -101,6 +102,6 @@ async def connect_tls(host: str, port: int, context: ssl.SSLContext, deadlines: 
             ssl=context,
             server_hostname="",
             ssl_handshake_timeout=deadlines.handshake,
-            limit=frames.MAX_FRAME_BYTES,
+            limit=BUFFER_BYTES,
         )
     return PeerChannel(reader, writer, deadlines)

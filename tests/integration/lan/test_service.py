@@ -16,8 +16,8 @@ from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
-from sync.lan.transport.channel import Deadlines, connect_tls
-from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS
+from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, accept_tls, connect_tls
+from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, open_listener
 from sync.lan.transport.tls_contexts import pairing_context
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
@@ -257,6 +257,22 @@ async def test_a_frame_that_is_too_large_ends_the_connection_unread(tmp_path: Pa
         channel._writer.write((frames.MAX_FRAME_BYTES + 1).to_bytes(4, "big") + b"x" * 100)
         await drained(a, "protocol_error")
         assert a.service.peers() == ()
+
+
+async def test_little_is_read_ahead_of_a_peer_that_nobody_reads(tmp_path: Path) -> None:
+    context = tls_context(bytes(32), [], tmp_path, server=True)
+    context.verify_mode = ssl.CERT_NONE
+    with open_listener("127.0.0.1", 0) as listening:
+        calling = asyncio.create_task(
+            connect_tls("127.0.0.1", listening.getsockname()[1], pairing_context(), Deadlines())
+        )
+        connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+        channel, caller = await accept_tls(connection, context, Deadlines()), await calling
+        with background_task(caller.send_frame(bytes(32 * BUFFER_BYTES))):
+            await until(lambda: channel._reader._paused)  # type: ignore[attr-defined]
+            assert len(channel._reader._buffer) < 8 * BUFFER_BYTES  # type: ignore[attr-defined]
+        channel.abort()
+        caller.abort()
 
 
 async def test_a_first_message_that_is_no_greeting_ends_the_connection(tmp_path: Path) -> None:
