@@ -32,7 +32,7 @@ class ApiModel:
             return _reply_in(answer)
         except XiaobaiError as error:
             raise ModelFailed(f"the model's API could not be asked ({error.kind})") from error
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
             raise ModelFailed(f"the answer of the model's API has no text ({type(error).__name__})") from error
 
     async def _post(self, body: dict[str, Any]) -> Any:

@@ -37,6 +37,7 @@ USER_SUBJECT: Final = "user"
 PROJECT_SUBJECT: Final = "project:"
 PROJECT_KINDS: Final = frozenset({FactKind.DECISION, FactKind.KNOWLEDGE})  # of the project in which they are stated
 ELLIPSIS: Final = "…"
+MAX_NAMED: Final = 100  # statements that an answer names, so that the server takes its event
 EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
     AnswerKind.CONFIRMED: FACT_CONFIRMED,
     AnswerKind.REJECTED: FACT_REJECTED,
@@ -111,6 +112,8 @@ def answer_draft(
     `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
     """
     event_type, payload = EVENT_OF_ANSWER[kind], dict[str, Any](fact_id=fact_ids[0])
+    if len(fact_ids) > MAX_NAMED:  # what is said in every message: the oldest and the newest
+        fact_ids = [*fact_ids[: MAX_NAMED // 2], *fact_ids[-MAX_NAMED // 2 :]]
     if len(fact_ids) > 1:
         payload["also_ids"] = list(fact_ids[1:])
     if statement is not None:

@@ -79,6 +79,7 @@ async def test_a_local_model_needs_no_key_and_may_not_count_tokens(api: FakeApi)
         (500, {}),
         (429, {}),
         (200, b"<html>"),
+        (200, b"[" * 100_000),
         (200, {}),
         (200, []),
         (200, {"choices": []}),

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from sync.log.event_types import FACT_CONFIRMED, FACT_EDITED, MEMORY_FACT
-from sync.log.model import EventDraft, Origin
+from sync.log.model import MAX_EVENT_BYTES, EventDraft, Origin
 from sync.understanding.fact_events import (
+    MAX_NAMED,
     answer_draft,
     parse_statement,
     recorded_answer,
@@ -45,6 +46,14 @@ def test_a_decision_belongs_to_its_project_and_an_allergy_to_the_user() -> None:
     said = [recorded_statement(one, has_exchange=True) for one in events]
     assert [one and one.subject for one in said] == ["user", f"project:{PROJECT}"]
     assert [one and one.event_id for one in said] == ["evt_1", "evt_1"]
+
+
+def test_an_answer_about_what_was_said_in_every_message_names_the_oldest_and_the_newest() -> None:
+    ids = [f"evt_{number:0>120}.fact.1" for number in range(2_000)]
+    payload = answer_draft(AnswerKind.RETRACTED, ids, REDACTOR).payload.value
+    named = [payload["fact_id"], *payload["also_ids"]]
+    assert (named[0], named[-1], len(named)) == (ids[0], ids[-1], MAX_NAMED)
+    assert len(str(payload)) < MAX_EVENT_BYTES / 2
 
 
 @pytest.mark.parametrize(
