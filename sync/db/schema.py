@@ -17,6 +17,10 @@ NON_KEY_SUFFIXES = (
     ".rules",
     ".order",
     ".begun",
+    ".end",
+    ".model_day",
+    ".model_calls",
+    ".model_tokens",
 )  # the ends of the names of watermarks that are no key, but a number of another kind
 
 metadata = MetaData()

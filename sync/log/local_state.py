@@ -16,7 +16,7 @@ MODEL_TOKENS: Final = "understanding.model_tokens"  # tokens that they cost, as 
 FACT_LINES_END: Final = "document.facts.end"  # the day, as an ordinal, on which a fact that has a line is over; 0: none
 DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 
-_NAMES: Final = frozenset(
+NAMES: Final = frozenset(
     {
         ORDER_VERSION,
         SHARED_ORDER_VERSION,
@@ -40,4 +40,4 @@ def rules_name(projection_name: str) -> str:
 
 def is_local_state(name: str) -> bool:
     """Return whether a row of `watermarks` is not an offset in the log."""
-    return name in _NAMES or name.endswith(RULES_SUFFIX)
+    return name in NAMES or name.endswith(RULES_SUFFIX)

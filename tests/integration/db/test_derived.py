@@ -12,6 +12,8 @@ from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.local_state import MODEL_CALLS, MODEL_DAY, MODEL_TOKENS
 from sync.log.model import CLOUD, RefusedEvent
 from sync.open_app import AppMode
 from sync.recall.model import SearchRequest
@@ -117,6 +119,18 @@ async def check_complete(app: App, count: int) -> None:
     assert [text.count(f"用户问：再问{number}号\n") for number in range(count)] == [1] * count
     events = (await events_of(app)).values()
     assert {event.type for event in events} == {"exchange_recorded", "device_registered", "note_taken"}
+
+
+async def test_what_is_no_offset_is_not_taken_for_one_beyond_the_log(home: Home) -> None:
+    numbers = {MODEL_DAY: 739_000, MODEL_CALLS: 20, MODEL_TOKENS: 90_000}
+    async with home.app(AppMode.HELPER) as app:
+        await app.memory_service.update(ExchangeInput("问", "答"))
+        for name, number in numbers.items():
+            await app.log.database.write(log_store.set_watermark, name, number, app.clock)
+    async with home.app(AppMode.HELPER) as app:
+        left = {name: await app.log.database.read(log_store.watermark, name) for name in numbers}
+        assert left == numbers, "calls of a model are counted by day, whatever starts meanwhile"
+        assert app.log.database.row_repairs.dropped_rows == {}
 
 
 @pytest.mark.parametrize("table", first_in_test(TABLES, 3))

@@ -13,6 +13,7 @@ from sync.db import schema
 from sync.db.migrate import known_migrations
 from sync.db.rebuild.corrupt_reader import CorruptDatabase
 from sync.document.capture.exchange_events import ExchangeInput
+from sync.log import local_state
 from tests.integration.db.rebuild.test_salvage import (
     Home,
     events_of,
@@ -142,6 +143,7 @@ def test_every_kind_of_mark_is_known_as_a_key_or_as_none() -> None:
         "document.shared.order": None,
         "daily.begun": None,
     }
+    names |= dict.fromkeys(local_state.NAMES - names.keys(), None)
     assert {name: schema.table_of_watermark(name) for name in names} == names
 
 
