@@ -278,17 +278,19 @@ def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
     if index is None:
         return index_of(map(index_row, content.notes.values())), ["INDEX.md was written from the notes"]
     ids = {file.file: note_id for note_id, file in content.notes.items()}
+    removed: set[str] = set()
     for note_id, listed in index.rows.items():
         new_id = ids.get(listed.get("File", ""))
         if note_id not in content.notes and new_id is not None and new_id not in index.rows:
             index = index.with_new_id(note_id, new_id)
             changes.append(f"{note_id}: its file has the id {new_id} now, so its row was renamed")
         elif note_id not in content.notes and new_id is not None:
-            index = index.without_row(note_id)
+            removed.add(note_id)
             changes.append(f"{note_id}: its file is that of {new_id}, so its row was removed")
         elif content.is_gone(note_id):
-            index = index.without_row(note_id)
+            removed.add(note_id)
             changes.append(f"{note_id}: its file is gone, so its row was removed")
+    index = index.without_rows(removed)
     rows = index.rows
     for note_id, file in content.notes.items():
         row = rows.get(note_id)

@@ -5,7 +5,9 @@ their values; the 13 columns of a new index are added if a header lacks some.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Final, Self
 
 import msgspec
@@ -34,7 +36,7 @@ class IndexLine(msgspec.Struct, frozen=True):
         return "" if self.values is None else self.values.get("Id", "")
 
 
-class Index(msgspec.Struct, frozen=True):
+class Index(msgspec.Struct, frozen=True, dict=True):
     """INDEX.md: the text before its table, the table, and the text after it."""
 
     head: str
@@ -45,7 +47,7 @@ class Index(msgspec.Struct, frozen=True):
     tail: str
     newline: str = "\n"
 
-    @property
+    @cached_property
     def rows(self) -> dict[str, Mapping[str, str]]:
         """The values by id; of two rows of one id the first."""
         rows: dict[str, Mapping[str, str]] = {}
@@ -57,8 +59,8 @@ class Index(msgspec.Struct, frozen=True):
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with single lines; they are left as they are."""
-        ids = [line.note_id for line in self.lines if line.values is not None]
-        repeated = sorted({note_id for note_id in ids if ids.count(note_id) > 1})
+        counts = Counter(line.note_id for line in self.lines if line.values is not None)
+        repeated = sorted(note_id for note_id, count in counts.items() if count > 1)
         broken = sum(line.values is None or not line.note_id for line in self.lines)
         found = [f"{broken} lines of the table of INDEX.md are no rows and are left as they are"] if broken else []
         return (*found, *(f"INDEX.md has more than one row for {note_id}" for note_id in repeated))
@@ -78,8 +80,9 @@ class Index(msgspec.Struct, frozen=True):
             lines.append(IndexLine(index.render_row(values), dict(values)))
         return replace(index, lines=tuple(lines))
 
-    def without_row(self, note_id: str) -> Self:
-        return replace(self, lines=tuple(line for line in self.lines if line.values is None or line.note_id != note_id))
+    def without_rows(self, note_ids: Collection[str]) -> Self:
+        kept = (line for line in self.lines if line.values is None or line.note_id not in note_ids)
+        return replace(self, lines=tuple(kept))
 
     def with_new_id(self, note_id: str, new_id: str) -> Self:
         """The index with another id in a row; its other cells stay."""

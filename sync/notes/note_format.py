@@ -13,10 +13,11 @@ from sync.notes.model import META_FIELDS, Note
 META: Final = "Meta"
 SECTIONS: Final = ("When to load", "One-liner", "Context / Decision", "Pointers")
 DECISION_FIELDS: Final = ("Decision", "Signals", "Alternatives", "Counter-signals")
+MAX_SECTION_NAME: Final = 200  # characters; a longer heading is no section of the seed
 
-_HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING: Final = re.compile(r"^(#{1,6})[ \t](.*)$")
 _META_LINE: Final = re.compile(
-    r"^([ \t]*[-*+][ \t]+)(\*\*)?([A-Za-z][\w -]*?)(\*\*)?([ \t]*[:：][ \t]*)(\*\*)?(.*?)([ \t]*)$"
+    r"^([ \t]*[-*+][ \t]+)(\*\*)?([A-Za-z][\w -]{0,40}?)(\*\*)?([ \t]*[:：][ \t]*)(\*\*)?(.*)$"
 )
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _SECTION_NAMES: Final = {name.casefold().replace(" ", ""): name for name in (META, *SECTIONS)}
@@ -121,7 +122,7 @@ def _lines_with_section(text: str) -> Iterator[tuple[str, int, str, bool]]:
             fence = None
         heading = _HEADING.match(line) if fence is None else None
         if heading is not None and (level in {0, 1} or len(heading[1]) <= level):
-            level, name = len(heading[1]), _section_name(heading[2])
+            level, name = len(heading[1]), _section_name(heading[2].strip(" \t").rstrip("#").rstrip(" \t"))
             yield line, level, name, True
         else:
             yield line, level, name if level > 1 else "", False
@@ -129,6 +130,8 @@ def _lines_with_section(text: str) -> Iterator[tuple[str, int, str, bool]]:
 
 def _section_name(heading: str) -> str:
     """The usual name of a section, or the heading as it is: `One-liner (for injection)` is One-liner."""
+    if len(heading) > MAX_SECTION_NAME:
+        return heading
     plain = re.sub(r"[(（].*?[)）]", "", heading).casefold().replace(" ", "").replace("／", "/")
     return _SECTION_NAMES.get(plain, heading)
 

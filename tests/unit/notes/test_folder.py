@@ -127,3 +127,11 @@ def test_processes_that_create_one_folder_at_once_are_not_refused(folder: NoteFo
             (folder.root / TEMPLATE_FILE).unlink(missing_ok=True)
             assert list(pool.map(folder.create, [f"{number}"] * 8)) == [None] * 8
             assert (folder.root / TEMPLATE_FILE).read_text() == f"{number}"
+
+
+def test_rows_of_many_notes_that_are_gone_are_removed_together(folder: NoteFolder) -> None:
+    rows = "".join(f"| MEM-x{number} | memory/notes/x{number}.md |\n" for number in range(8_000))
+    (folder.root / "memory" / "INDEX.md").write_text(f"| Id | File |\n|---|---|\n{rows}", "utf-8")
+    repaired, changes = repaired_index(folder.read())
+    assert set(repaired.rows) == {"MEM-1", "MEM-2"}
+    assert len(changes) == 8_002
