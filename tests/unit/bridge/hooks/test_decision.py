@@ -58,15 +58,15 @@ def test_long_texts_are_cut_and_what_cannot_be_stored_is_replaced() -> None:
     assert "\0" not in json.dumps(capture)
 
 
-@pytest.mark.parametrize("offset", range(45))
 @pytest.mark.parametrize("end", [" ", "\n"])
-def test_a_cut_never_leaves_half_a_word(offset: int, end: str) -> None:
+def test_a_cut_never_leaves_half_a_word(end: str) -> None:
     token = "ghp_" + "a1B2" * 9
-    text = "x" * offset + end + f"{token}{end}" * 2_000
-    output = requests_for(CALL._replace(output=text)).match["output"]  # type: ignore[index]
-    assert len(output) <= MAX_TEXT
-    assert set(output.split()) <= {"x" * offset, token, "…"}
-    assert output.count(token) > (MAX_TEXT - 200) // (len(token) + 1)
+    for offset in range(45):
+        text = "x" * offset + end + f"{token}{end}" * 2_000
+        output = requests_for(CALL._replace(output=text)).match["output"]  # type: ignore[index]
+        assert len(output) <= MAX_TEXT
+        assert set(output.split()) <= {"x" * offset, token, "…"}
+        assert output.count(token) > (MAX_TEXT - 200) // (len(token) + 1)
 
 
 def test_a_word_longer_than_what_is_kept_is_left_out() -> None:

@@ -92,17 +92,17 @@ def make_token(issuer: str, seed: int = 0) -> str:
     )
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.parametrize("issuer", SHAPES)
-def test_a_token_leaves_no_trace_in_any_sentence(issuer: str, sentence: str) -> None:
+def test_a_token_leaves_no_trace_in_any_sentence(issuer: str) -> None:
     token = make_token(issuer)
-    cleaned = REDACTOR.clean(sentence.format(token))
+    for sentence in SENTENCES:
+        cleaned = REDACTOR.clean(sentence.format(token))
 
-    assert token[len(token) // 2 :] not in cleaned
-    assert token[: len(token) // 2] not in cleaned
-    before, _, after = sentence.format("\x00").partition("\x00")
-    assert cleaned.startswith(before[:4])
-    assert cleaned.endswith(after[-4:])
+        assert token[len(token) // 2 :] not in cleaned, sentence
+        assert token[: len(token) // 2] not in cleaned, sentence
+        before, _, after = sentence.format("\x00").partition("\x00")
+        assert cleaned.startswith(before[:4])
+        assert cleaned.endswith(after[-4:])
 
 
 @pytest.mark.parametrize("issuer", SHAPES)
