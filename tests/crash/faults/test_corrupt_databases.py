@@ -27,6 +27,6 @@ def test_the_damaged_file_is_kept_readable_rows_survive_and_pending_events_stay_
     assert [complaint for _, complaint in outcomes if complaint] == []
 
 
-@pytest.mark.parametrize("seed", ONCE_FAILED)
+@pytest.mark.parametrize("seed", first_in_test(ONCE_FAILED))
 def test_a_former_failure_stays_fixed(seed: int) -> None:
     assert trial(seed)[1] == ""

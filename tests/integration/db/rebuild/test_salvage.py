@@ -326,9 +326,8 @@ async def test_wherever_the_damage_is_nothing_is_invented(home: Home, seed: int)
     for _ in range(chance.choice([1, 5, 20])):
         overwrite(home.database, chance.randrange(pages) * PAGE, chance.choice([bytes(PAGE), chance.randbytes(PAGE)]))
     async with home.app() as app:
-        await surviving_event_ids(
-            app, before
-        )  # how many depends on the pages: below a lost root nothing is found again
+        # How many depends on the pages: below a lost root nothing is found again.
+        await surviving_event_ids(app, before)
 
 
 @pytest.mark.parametrize("damage", [zero_bytes, one_byte, delete_file])
@@ -568,7 +567,7 @@ async def test_the_stored_session_identifies_a_lost_owner(home: Home, damage: Da
         assert (state.state, state.user_id) == ("logged_in", owner)
 
 
-@pytest.mark.parametrize("damage", [the_accounts, zero_bytes, one_byte])
+@pytest.mark.parametrize("damage", first_in_test([the_accounts, zero_bytes, one_byte], 2))
 async def test_the_next_login_does_not_adopt_a_memory_with_unknown_owner(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
@@ -604,7 +603,9 @@ async def test_a_guests_memory_stays_a_guests(home: Home) -> None:
 # --- the document ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", [header_gone, no_database, zero_bytes, the_versions, the_marks, versions_and_marks])
+@pytest.mark.parametrize(
+    "damage", first_in_test([header_gone, zero_bytes, versions_and_marks, no_database, the_versions, the_marks], 3)
+)
 async def test_the_memory_file_keeps_its_bytes(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         await app.memory_service.update(ExchangeInput("记住我喜欢简洁的回答", "好的，我记住了"))
@@ -661,7 +662,7 @@ async def test_a_lock_held_by_another_is_no_damage(
         assert home.kept == []
 
 
-@pytest.mark.parametrize("damage", [header_gone, no_database, zero_bytes])
+@pytest.mark.parametrize("damage", first_in_test([header_gone, zero_bytes, no_database], 2))
 async def test_a_process_without_the_role_repairs_nothing_and_says_who_does(home: Home, damage: Damage) -> None:
     await home.fill(5)
     damage(home.database)
