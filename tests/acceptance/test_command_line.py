@@ -15,7 +15,7 @@ import pytest
 
 from tests.acceptance.environment import question_counts, unique_text, wait_for_lines
 from tests.proof import first_in_test
-from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar
+from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar, start_process
 
 if sys.platform == "linux":
     import fcntl
@@ -411,11 +411,19 @@ class TestServe:
             "method": "memory/update",
             "params": {"userMessage": "问", "aiResponse": "答"},
         }
-        served = home.run("serve", stdin=f"{text(call)}\nnonsense\n")
-        answers = [json.loads(line) for line in served.stdout.splitlines()]
+        pipe = subprocess.PIPE
+        with (home.folder / "stderr.log").open("wb") as complaints:
+            served = start_process(
+                [*COMMAND, "serve"], env=home.environment, cwd=REPOSITORY, stdin=pipe, stdout=pipe, stderr=complaints
+            )
+        served.stdin.write(f"{text(call)}\nnonsense\n".encode())
+        served.stdin.flush()
+        answers = [json.loads(served.stdout.readline()) for _ in range(2)]
+        served.stdin.close()  # only now: what a slow machine has not answered by the end of its input is not answered
+        assert served.stdout.read() == b""
         assert {answer.get("id") for answer in answers} == {1, None}
         assert all(answer["jsonrpc"] == "2.0" for answer in answers)
-        assert served.returncode == 0
+        assert served.wait(ANSWER_WITHIN) == 0
 
     def test_with_nobody_at_the_other_end_it_leaves_at_once(self, home: Home) -> None:
         served = subprocess.run(
