@@ -49,7 +49,7 @@ def test_forgetting_takes_the_raw_words_too(home: Home) -> None:
         wait_for_lines(home, NUMBER)
         sidecar.call("events/forget", eventIds=[event_id])
         wait_until(lambda: NUMBER not in home.file.read_text("utf-8"))
-        assert local_rows(home, "select count(*) from captured") == [(0,)]
+        wait_until(lambda: local_rows(home, "select count(*) from captured") == [(0,)])
 
 
 @pytest.mark.parametrize("settings", [{}, {"REDACTION__ENABLED": "false", "DOCUMENT__SHARING": "user"}])
