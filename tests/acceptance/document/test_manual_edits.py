@@ -171,7 +171,7 @@ class TestEdits:
         began = time.monotonic()
         before = renderings(home)
         number = itertools.count()
-        while time.monotonic() - began < 3 * MIN_WRITE_INTERVAL:
+        while time.monotonic() - began < 3 * MIN_WRITE_INTERVAL or renderings(home) == before:
             sidecar.update(f"问题 {next(number)}")
         written = renderings(home) - before
         possible = (
