@@ -130,7 +130,7 @@ _TEXT_TASK: Final = re.compile(  # a request about a text in the same message wi
     r"|email|letter|story|poem)\b"
     r"|^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:把)?(?:翻译|润色|改写|校对|续写|扩写|缩写|仿写"
     r"|朗读|改一?下|译)(?!.{0,12}(?:之前|前)[先，,])"
-    r"(?:一?下)?(?:这|下|以下|成|为)"
+    r"(?:一?下)?(?:这(?!一?[个段份条]? ?(?:脚本|代码|函数|查询|配置|接口|正则|[A-Za-z]))|下|以下|成|为)"
     r"|^\W*(?:(?:请|麻烦|帮我|帮忙|你|能不能|可以)\s*)*(?:修?改|润色|优化|检查|完善|看看?)(?:一?下)?(?:我的"
     r"|这份|这篇)?(?:简历|求职信|自我介绍|作文|邮件|稿子|文案|个人陈述|自我评价)"
     r"|^\W*(?:please |can you |could you )?(?:edit|improve|polish|fix|check|tweak|shorten|review|rework"
