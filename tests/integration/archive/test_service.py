@@ -271,7 +271,7 @@ async def test_a_wrong_or_missing_passphrase_is_reported(device: Device, other: 
 async def test_a_changed_byte_and_a_cut_off_file_are_refused_before_anything_is_imported(
     device: Device, other: Device, tmp_path: Path, passphrase: str | None
 ) -> None:
-    await device.record_notes(*(f"{device.clock.random_bytes(400).hex()}" for _ in range(400)))
+    await device.record_notes(*(f"{device.clock.random_bytes(400).hex()}" for _ in range(200)))
     whole = (await export(device, tmp_path / "all.xbm", passphrase)).read_bytes()
     broken = tmp_path / "broken.xbm"
     middle = bytearray(whole)
