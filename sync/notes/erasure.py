@@ -1,5 +1,6 @@
 """Erase the files of notes whose events are erased. The files go first, as docs/decisions/024-notes.md says."""
 
+import asyncio
 from collections.abc import Sequence
 
 from sync.db.engine import Transaction
@@ -30,6 +31,9 @@ class NoteErasure:
             try:
                 recorded = await self._recorded(project)
                 async with self._workspace.open(project) as opened:
+                    titles = {opened.notes[note_id].note.title for note_id in note_ids & opened.notes.keys()}
+                    copies = await asyncio.to_thread(opened.folder.copies_with, note_ids | (titles - {""}))
+                    kept += [f"{path}: a copy of an unreadable INDEX.md names the note; delete it" for path in copies]
                     for note_id in sorted(note_ids):
                         file = opened.notes.get(note_id)
                         reason = None if file is None else await self._remove_file(opened, file, recorded)

@@ -6,7 +6,7 @@ followed when writing, and below `notes/share/` nothing is written.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ from sync.system.swap_journal import SwapJournal
 LINGXI_BASE: Final = ".cursor/.lingxi"
 OWN_BASE: Final = ".xiaobai"
 INDEX_FILE: Final = "memory/INDEX.md"
+BROKEN_COPY: Final = "INDEX.broken-"
 TEMPLATE_FILE: Final = "memory/references/memory-note-template.md"
 MAX_NOTE_BYTES: Final = 256 * 1024
 MAX_NOTES: Final = 5_000  # files that are read of a project, those of the project before those of `share/`
@@ -132,11 +133,17 @@ class NoteFolder:
         path = self._writable(INDEX_FILE)
         make_folder_below(self.project, path.parent)
         if content.index is None and content.index_bytes is not None:
-            copy = path.with_name(f"INDEX.broken-{sha256(content.index_bytes)[:8]}.md")
+            copy = path.with_name(f"{BROKEN_COPY}{sha256(content.index_bytes)[:8]}.md")
             if read_once(copy) is None:
                 compare_and_swap(copy, None, content.index_bytes)
         bom = b"\xef\xbb\xbf" if content.index is not None and (content.index_bytes or b"").startswith(b"\xef") else b""
         self._swap(path, content.index_sha256, bom + index.render().encode())
+
+    def copies_with(self, words: Collection[str]) -> list[Path]:
+        """The copies of an INDEX.md that was broken which have one of these words. Raises StorageError."""
+        copies = sorted((self.root / INDEX_FILE).parent.glob(f"{BROKEN_COPY}*.md"))
+        probes = ((path, read_once(path)) for path in copies if self._is_inside(path))
+        return [path for path, probe in probes if probe and any(word.encode() in probe.data for word in words)]
 
     def create(self, template: str) -> None:
         """Create the folder with its template; what exists stays."""

@@ -367,6 +367,9 @@ def test_a_broken_index_is_kept_beside_and_written_again(sidecar: Sidecar, proje
     (copy,) = memory.glob("INDEX.broken-*.md")
     assert copy.read_bytes() == broken
     assert first["noteId"] in (memory / "INDEX.md").read_text("utf-8")
+    copy.write_bytes(broken + first["noteId"].encode())
+    (kept,) = sidecar.call("events/forget", eventIds=[note_event(sidecar, first["noteId"])])["keptFiles"]
+    assert str(copy) in kept, "an erasure names a copy that has the note"
 
 
 def test_rows_that_are_no_rows_and_columns_of_others_keep_their_bytes(sidecar: Sidecar, project: Path) -> None:
