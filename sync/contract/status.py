@@ -91,6 +91,8 @@ class WatchersJson(TypedDict):
 
 
 class StatusJson(TypedDict):
+    """`sidecar`: whether the answering process holds the sidecar's role, as a command does while no sidecar runs."""
+
     account: AccountJson
     device: ThisDeviceJson
     cloud: CloudJson

@@ -114,7 +114,7 @@ class Account:
         """A session that is valid for at least one request. `rejected_token`: the server has just refused it.
 
         A refresh that has begun is finished and stored even if the caller is cancelled. Only a definite refusal ends
-        the session. Raises LoginRequired, CloudUnavailable.
+        the session. Raises LoginRequired, CloudNotConfigured, CloudUnavailable.
         """
         current = await self._require_session()
         if not self._is_stale(current, rejected_token):
@@ -194,7 +194,8 @@ class Account:
     async def _require_session(self) -> AuthSession:
         session = await self._load_session()
         if session is None:
-            raise LoginRequired("nobody is logged in")
+            _ = self.cloud  # without a project, a login is not what is missing
+            raise LoginRequired("nobody is logged in", hint="Log in first: `xiaobai-memory login`.")
         return session
 
     async def _load_session(self) -> AuthSession | None:

@@ -397,7 +397,7 @@ async def test_without_a_project_there_is_nothing_to_log_in_to(device: Device) -
     assert (await account.state()).state == "not_configured"
     with pytest.raises(CloudNotConfigured):
         await log_in(account, EMAIL, PASSWORD)
-    with pytest.raises(LoginRequired):
+    with pytest.raises(CloudNotConfigured):
         await account.session()
 
 
