@@ -109,7 +109,7 @@ test('a wrong setting is told in the words of the sidecar', async (t) => {
 
 test('close lets the sidecar finish what it accepted and leave with 0', async (t) => {
   const { client, home } = await started(t, { graceMs: WITHIN_MS });
-  await client.request('sync/status'); // once it is open, leaving waits for nothing but these calls
+  await client.request('memory/update', { userMessage: '之前', aiResponse: '答' }); // now it is open and has loaded all that an update needs
   const updates = Array.from({ length: 3 }, (_, n) => client.request('memory/update', { userMessage: `问题${n}`, aiResponse: '答' }));
   const how = await within(client.close(), 'close');
   assert.deepEqual(how, { code: 0, signal: null });
