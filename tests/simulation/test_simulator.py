@@ -178,6 +178,7 @@ FOUND_LATER: Final = {
 
 # seeds with devices that meet directly
 FOUND_DIRECT: Final = {
+    5_696: "a wait whose timer had ended a billionth of a second early was begun again without end",
     20_833: "what a copy had sent under its original's number, as another device, was verified as never sent",
 }
 

@@ -39,6 +39,7 @@ BREAKER_BACKOFF: Final = Backoff(base=1.0, limit=30.0)  # of callers that ask of
 SHORT_OUTAGE_SECONDS: Final = 600.0
 SHORT_PROBE_SECONDS: Final = 3.0  # between network probes in a short outage, so that its end is noticed at once
 LONG_PROBE_SECONDS: Final = 30.0  # in a long one: every device probes a server that is down for everybody
+TIMER_ERROR: Final = 0.001  # seconds by which a timer may end early; no probe for so little
 PROBE_JITTER: Final = 0.5
 REFUSED_RETRY_INTERVAL: Final = 300.0  # seconds, after an error that needs a person
 CONFLICT_RETRY_INTERVAL: Final = 60.0  # seconds; the server releases a silent replica after ten minutes
@@ -176,7 +177,7 @@ class Replicator:
         """
         woken = (self._wake, self._wake.count)
         ends = self._clock.monotonic() + seconds
-        while isinstance(self._error, CloudUnreachable) and (left := ends - self._clock.monotonic()) > 0:
+        while isinstance(self._error, CloudUnreachable) and (left := ends - self._clock.monotonic()) > TIMER_ERROR:
             if await self._wait(min(self._probe_wait(), left), woken) or await self._runner.is_reachable():
                 return
         await self._wait(max(0.0, ends - self._clock.monotonic()), woken)
