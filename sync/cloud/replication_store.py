@@ -89,7 +89,7 @@ def apply_answer(
     local_numbers = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in local_numbers]
     sent = {event.event_id: event for event in replicable_events(answer.events)}
-    new = [event for event_id, event in sent.items() if event_id not in local_numbers]
+    new = without_erased_payloads(connection, [sent[event_id] for event_id in sent if event_id not in local_numbers])
     moved = {event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key}
     if moved:
         _adopt_server_numbers(connection, list(moved.values()))
@@ -113,6 +113,16 @@ def apply_answer(
         outbox_store.requeue_lost(connection, CLOUD)
     outbox_store.save_cursor(connection, CLOUD, replace(verdict.cursor, may_lack=may_lack and not verdict.caught_up))
     return len(new)
+
+
+def without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:
+    """The events, those without a payload that a request in this log erased: a peer may have brought it earlier."""
+    retractions = Retractions()
+    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN,), after=0))
+    if retractions.erased_ids.isdisjoint(event.event_id for event in received):
+        return list(received)
+    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))
+    return [retractions.effective_event(event) for event in received]
 
 
 def _adopt_server_numbers(connection: Transaction, renumbered: Sequence[Event]) -> None:

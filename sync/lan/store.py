@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from sqlalchemy import bindparam, text
 
 from sync.clock import Clock
+from sync.cloud.replication_store import without_erased_payloads
 from sync.db.engine import Transaction
 from sync.errors import DeviceForked
 from sync.lan.protocol.have_want import Holdings
@@ -177,7 +178,7 @@ def store_events(
     for request in (event for event in new if event.type in RETRACTING_TYPES):  # a review counts those before it
         log_store.insert_events(connection, [request if review is None else review(connection, request)])
     others = [event for event in new if event.type not in RETRACTING_TYPES]
-    log_store.insert_events(connection, _without_erased_payloads(connection, others))
+    log_store.insert_events(connection, without_erased_payloads(connection, others))
     log_store.observe_remote_events(connection, new, clock)
     own = [event.event_id for event in new if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
@@ -189,16 +190,6 @@ def _as_local(event: Event) -> Event:
     if event.server_seq is None and event.server_ts is None and not event.position:
         return event
     return replace(event, server_seq=None, server_ts=None, position=0)
-
-
-def _without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:
-    """The events, those without a payload that a request in this log erased."""
-    retractions = Retractions()
-    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN,), after=0))
-    if retractions.erased_ids.isdisjoint(event.event_id for event in received):
-        return list(received)
-    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))
-    return [retractions.effective_event(event) for event in received]
 
 
 def _positions(connection: Transaction, event_ids: Sequence[str]) -> list[int]:

@@ -149,6 +149,18 @@ async def test_a_payload_that_was_erased_here_before_its_event_came_stays_away(t
         assert [dict(item.payload) for item in await a.events() if item.event_id == late.event_id] == [{}]
 
 
+async def test_text_that_a_peer_has_erased_does_not_come_from_a_cloud_that_has_not_heard_of_it(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        for device in (a, b):
+            await device.log_in()
+        (secret,) = await a.record_notes("擦掉我")
+        await a.replicator.sync_now()
+        await record(a, erasure(secret))
+        await meet(a, b)
+        await b.replicator.sync_now()
+        assert [dict(item.payload) for item in await b.events() if item.event_id == secret] == [{}]
+
+
 async def test_an_event_whose_payload_expired_here_is_left_to_the_devices_that_still_have_it(tmp_path: Path) -> None:
     async with devices(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
         (old,) = await a.record_notes("很久以前")

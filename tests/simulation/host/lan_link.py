@@ -28,7 +28,7 @@ RETRACTING: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
 _REQUESTS: Final = "select event_id from events where type in (?, ?) and reach = 'cloud' and payload <> '{}'"
 _HELD: Final = "select event_id from events"
 _OFFERED: Final = """
-select event_id from events where reach = 'cloud' and payload <> '{}' and event_id not in (
+select event_id from events where reach = 'cloud' and payload <> '{}' and position <= ? and event_id not in (
   select named.value from events as request, json_each(request.payload, '$.event_ids') as named
   where request.type in (?, ?)
 )
@@ -51,7 +51,7 @@ class LanSide:
     def __post_init__(self) -> None:
         self.exchange = PeerExchange(self.app.log, self.service._device.guard, self.device.clock)
 
-    def event_ids(self, question: str, *given: str) -> set[str]:
+    def event_ids(self, question: str, *given: str | int) -> set[str]:
         return {event_id for (event_id,) in self.device.query(self.app.log.database.path, question, *given)}
 
 
@@ -145,7 +145,9 @@ class LanLink:
         for side, peer in (self.sides, self.sides[::-1]):
             if not side.exchange.is_level:
                 self.world.add_defect(f"{side.device.name} still lacks what {peer.device.name} offers on the network")
-            offered = peer.event_ids(_OFFERED, PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
+            seen = peer.exchange._conversation  # a round with the cloud may have brought more since the last look
+            read_to = seen.own.position if seen is not None else 0
+            offered = peer.event_ids(_OFFERED, read_to, PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
             if lacking := offered - side.event_ids(_HELD):
                 self.world.add_defect(f"{side.device.name} lacks {min(lacking)} after {peer.device.name} has sent all")
 
