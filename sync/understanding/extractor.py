@@ -14,7 +14,7 @@ _CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
 def extract_statements(message: str) -> list[Statement]:
     """The statements of a message, in its order. Pure; under 5 ms for a message.
 
-    The rules of a language are compiled at its first message, which takes a tenth of a second for Chinese.
+    The rules of a language are compiled at its first message, which takes 0.2 s for Chinese.
     """
     sentences = typed_sentences(message)
     if not sentences:
