@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sync.accounts.paired_devices import PairedDevices
@@ -66,7 +66,11 @@ class Node:
 async def nodes(
     folder: Path, server: FakeServer, *names: str, deadlines: Deadlines | None = None, account: str | None = None
 ) -> AsyncIterator[list[Node]]:
-    """Nodes that all trust each other. With an `account` they announce themselves on the loopback interface."""
+    """Nodes that all trust each other. With an `account` they announce themselves on the loopback interface.
+
+    Unless `deadlines` say otherwise, one may try again at once after a refusal: all nodes have one address.
+    """
+    deadlines = deadlines or replace(Deadlines(), failed=0.0)
     async with devices(folder, server, *names) as opened:
         made = [await _node(device, deadlines, account) for device in opened]
         for node in made:
@@ -81,7 +85,7 @@ async def nodes(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _node(device: Device, deadlines: Deadlines | None, account: str | None) -> Node:
+async def _node(device: Device, deadlines: Deadlines, account: str | None) -> Node:
     key = device_key_in(device.folder)
 
     async def trust_of(own_key: str) -> TrustList:
