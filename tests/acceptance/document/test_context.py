@@ -11,13 +11,13 @@ import pytest
 
 from tests.sidecar import Home, Sidecar
 
-TODAY: Final = datetime.now(ZoneInfo("Asia/Shanghai")).date()  # the zone of `Home`
-YESTERDAY: Final = (TODAY - timedelta(1)).isoformat()
-LAST_MONTH: Final = (TODAY - timedelta(40)).isoformat()
+ZONE: Final = ZoneInfo("Asia/Shanghai")  # of `Home`
+YESTERDAY: Final = timedelta(1)  # before the day of the test
+LAST_MONTH: Final = timedelta(40)
 Step = dict[str, Any]
 
 
-def record(topic: str, *facts: str, day: str = YESTERDAY, time: str = "15:00:00", **more: Any) -> Step:
+def record(topic: str, *facts: str, day: timedelta = YESTERDAY, time: str = "15:00:00", **more: Any) -> Step:
     summary = {"topic": topic, "facts": list(facts)}
     return {"method": "daily/add", "params": {"summary": summary, "date": day, "time": time, **more}}
 
@@ -36,9 +36,17 @@ def ask(message: str, **more: Any) -> Step:
 
 
 def play(home: Home, steps: Sequence[Step]) -> list[Any]:
-    """The answers of the sidecar to these requests."""
+    """The answers of the sidecar to these requests; a `timedelta` among their parameters is a day before today."""
+    today = datetime.now(ZONE).date()
+
+    def dated(params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: (today - value).isoformat() if isinstance(value, timedelta) else value
+            for name, value in params.items()
+        }
+
     with Sidecar(home) as sidecar:
-        return [sidecar.call(step["method"], **step["params"]) for step in steps]
+        return [sidecar.call(step["method"], **dated(step["params"])) for step in steps]
 
 
 @dataclass(frozen=True)
