@@ -26,7 +26,14 @@ from sync.lessons.files.tree import FOLDERS, INDEX_FILE, render_tree
 from sync.lessons.model import Lesson
 from sync.lessons.service import LessonService
 from sync.runtime.log_once import LogOnce
-from sync.system.files import make_folder_below, make_private_folder, read_once, translate_os_errors, write_private
+from sync.system.files import (
+    make_folder_below,
+    make_private_folder,
+    read_once,
+    remove_temporary_files,
+    translate_os_errors,
+    write_private,
+)
 from sync.system.process_lock import ProcessLock
 
 LOCK_TIMEOUT: Final = 20.0  # seconds that writing the files waits for another process
@@ -97,6 +104,7 @@ class LessonFiles:
         replica_id = await self._lessons.replica_id()
         await asyncio.to_thread(self._make_folders)
         async with self._lock.hold():
+            await asyncio.to_thread(self._remove_partial_files)
             state = await asyncio.to_thread(self._read, replica_id)
             records = [record for found in state.edits.records.values() for record in found]
             if records:
@@ -129,6 +137,11 @@ class LessonFiles:
             make_private_folder(self.folder)
         for name in FOLDERS.values():
             make_folder_below(self.folder, self.folder / name)
+
+    def _remove_partial_files(self) -> None:
+        """Remove what killed writers left, which may hold erased text. Who holds the lock is the only writer."""
+        for folder in (self.folder, *map(self.folder.joinpath, FOLDERS.values())):
+            remove_temporary_files(folder)
 
     def _read(self, replica_id: str) -> FilesState:
         """Raises StorageError."""

@@ -114,6 +114,15 @@ def test_a_forgotten_lesson_does_not_come_back_from_a_file_that_was_edited(home:
     assert not (folder / "errors/python.json").exists()
 
 
+def test_a_forgotten_lesson_leaves_the_partial_files_of_a_killed_writer_too(home: Home, folder: Path) -> None:
+    home.run(*LEARN)
+    partial = [folder / ".index.json.0123abcd.tmp", folder / "errors" / ".python.json.0123abcd.tmp"]
+    for path in partial:
+        path.write_text("延迟导入", "utf-8")
+    home.run("forget", "--query", "延迟导入", "--yes")
+    assert [path for path in partial if path.exists()] == []
+
+
 def test_a_lesson_is_recorded_and_erased_beside_files_that_cannot_be_written_now(home: Home, folder: Path) -> None:
     home.run(*LEARN)
     (folder / "patterns").rmdir()
