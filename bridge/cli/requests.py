@@ -10,11 +10,8 @@ from sync.errors import InvalidInput
 
 LOAD_WAIT_MS: Final = 1500
 SEARCH_LIMIT: Final = 10
-PRESETS: Final = {
-    "default": "default",
-    "fading": "seed000",
-    "meaning": "seed004",
-}  # and their names in settings and JSON-RPC
+# The presets, and their names in settings and JSON-RPC.
+PRESETS: Final = {"default": "default", "fading": "seed000", "meaning": "seed004"}
 
 
 def load(

@@ -102,7 +102,7 @@ class LanAccess:
         )  # fmt: skip
 
     async def probe_multicast(self) -> None:
-        """Try, in at most two seconds an address, whether multicast works here; `status` names where it does not."""
+        """Try, in at most two seconds an address, whether multicast works; `status` names those at which it fails."""
         if self._service is not None:
             await self._service.probe_multicast()
 

@@ -114,7 +114,7 @@ class LanService:
         return tuple(LanInterfaceJson(address, problem) for address, problem in problems.items())
 
     async def probe_multicast(self) -> None:
-        """Try whether this machine hears its own announcements; `interfaces` names the address where it does not."""
+        """Try whether this machine hears its own announcements; `interfaces` names the address at which it does not."""
         if self._discovery is not None:
             await self._discovery.probe()
 
@@ -224,7 +224,7 @@ class LanService:
             channel.abort()
 
     async def _judged(self, channel: PeerChannel) -> str:
-        """The key of the peer, whose certificate is compared with the trust list of now. Raises ConnectionRefused."""
+        """The key of the peer, whose certificate is compared with the current trust list. Raises ConnectionRefused."""
         trust = await self._device.trust()
         key = key_of_certificate(channel.peer_certificate, trust.known_keys)
         cause = trust.refusal_of(key)

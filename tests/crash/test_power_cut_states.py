@@ -32,9 +32,9 @@ WRITTEN: Final = {"no temporary file": None, "empty": 0.0, "a byte": 1e-9, "half
 
 @dataclass(frozen=True)
 class State:
-    """`file`: old, new, or none where there was none before; `temporary`: how much of the temporary file is there.
+    """`file`: old, new, or none if there was none before; `temporary`: how much of the temporary file is there.
 
-    `aside`: what stands under the name of what was taken out.
+    `aside`: the file beside it, with what was moved out.
     """
 
     before: bool

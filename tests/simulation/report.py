@@ -112,7 +112,7 @@ class SimulationReport:
     """One run. `broken`: histories by kind of defect; `unlike`: seeds whose two traces differ.
 
     `asking`: histories in which people also search, keep daily records, forget and archive. `machine`: what it took
-    its `seconds` on; `floor`: the median seconds of a bare loop there, 0 where none was timed.
+    its `seconds` on; `floor`: the median seconds of a bare loop there, 0 if none was timed.
     """
 
     date: str
@@ -144,7 +144,7 @@ class SimulationReport:
         *,
         seconds: float,
     ) -> Self:
-        """`again`: trace hashes of another process; `bugs`: the first seed that showed each, None where none did."""
+        """`again`: trace hashes of another process; `bugs`: the first seed that showed each, None if none did."""
         broken = Counter(sort for result in results for sort in result.sorts)
         found = [seed + 1 for seed in bugs if seed is not None]
         return cls(
@@ -177,7 +177,7 @@ class SimulationReport:
 
     @property
     def bound(self) -> float | None:
-        """95 % sure that not more of such histories fail (3/N); None where one did."""
+        """95 % sure that not more of such histories fail (3/N); None if one did."""
         return None if self.failed else 3 / self.histories
 
     def write(self) -> None:
