@@ -305,12 +305,12 @@ class SimulatedDevice(DeviceFiles):
         if path != self.memory_file or not path.exists():
             return
         data = path.read_bytes()
-        digest = digest_of(data)
         if (
             data.strip()
-            and not self.has_version(digest)
+            and not self.has_version(digest_of(data))
             and not self.is_parked(data)
             and "removing" not in self.installation()
+            and not self.has_copy_without_erased(data, self.around.expected_state.forgotten)
         ):
             self.around.defect(f"{self.name}: a document that nobody has a copy of was written over")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.document.version_delta import VersionDelta, decode_whole
+from sync.log.event_types import PAYLOAD_FORGOTTEN
 from tests.simulation.checks.expected_state import words_of
 from tests.simulation.workload.editor import FOOTER, digest_of
 
@@ -207,12 +208,32 @@ class DeviceFiles:
                 yield table, " ".join(_text(value) for value in row)
 
     def newest_document(self, database: Path) -> str:
+        return next(self.documents(database, "surface = 'file' order by version desc limit 1"), "")
+
+    def documents(self, database: Path, where: str) -> Iterator[str]:
+        """Yield the text of versions."""
         columns = "select bytes, entry_ids, base from written where"
-        rows = self.query(database, f"{columns} surface = 'file' order by version desc limit 1")
-        if not rows or rows[0][2] is None:
-            return zlib.decompress(rows[0][0]).decode() if rows else ""
-        ((data, ids, _),) = self.query(database, f"{columns} version = ?", rows[0][2])
-        return VersionDelta.decode(rows[0][0], rows[0][1]).apply_to(decode_whole(data, ids)).document.text
+        for data, ids, base in self.query(database, f"{columns} {where}"):
+            if base is None:
+                yield zlib.decompress(data).decode()
+            else:
+                ((whole, whole_ids, _),) = self.query(database, f"{columns} version = ?", base)
+                yield VersionDelta.decode(data, ids).apply_to(decode_whole(whole, whole_ids)).document.text
+
+    def has_copy_without_erased(self, data: bytes, forgotten: Mapping[str, set[str]]) -> bool:
+        """Whether a version has all words of `data`, except those on lines that were erased here.
+
+        `forgotten`: erased words by event id.
+        """
+        lines = [words_of(line) for line in data.decode("utf-8", "replace").split("\n")]
+        for database in self.databases():
+            requests = (event for event in self.events_of(database).values() if event.type == PAYLOAD_FORGOTTEN)
+            names = [name for request in requests for name in request.names["event_ids"]]
+            erased = {word for name in names for word in forgotten.get(name, ())}
+            left = {word for words in lines if erased.isdisjoint(words) for word in words}
+            if any(erased.intersection(words) for words in lines):
+                return any(left.issubset(words_of(one)) for one in self.documents(database, "surface = 'file'"))
+        return False
 
 
 def _text(value: object) -> str:
