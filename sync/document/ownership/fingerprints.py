@@ -2,14 +2,16 @@
 
 After a switch of accounts an editor may still hold the first account's document and save it over the second's. The
 label in the footer decides, since every version has its own. Without a known label, the document belongs to the account
-that alone has most of its lines.
+that alone has most of its lines. Reasons and limits: docs/decisions/008-handover.md.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from sync.document.markdown.model import MemoryDocument
+from sync.document.erased_lines_store import normalised_line
+from sync.document.markdown.model import BlockKind, MemoryDocument
 
 
 class OwnershipMarks(msgspec.Struct, frozen=True):
@@ -38,13 +40,29 @@ def label_is_in_both(document: MemoryDocument, own: OwnershipMarks, other: Owner
     return document.label in own.labels & other.labels
 
 
+def comparable_lines(texts: Iterable[str]) -> frozenset[str]:
+    """Lines as they are compared: an editor may change list markers, repeat counts and spaces."""
+    return frozenset(filter(None, map(normalised_line, frozenset(texts))))
+
+
 def is_other_by_lines(
     document: MemoryDocument, own: frozenset[str], other: frozenset[str], *, is_one_of_both: bool
 ) -> bool:
     """Whether the other profile's versions have most lines of the document, and ours do not.
 
-    `is_one_of_both`: it is known to be one of the two profiles', so new or common lines need not be outweighed.
+    `own`, `other`: comparable lines; those of both profiles do not count. A last line that is cut off counts as the
+    line that it begins. `is_one_of_both`: it is known to be one of the two profiles', so new lines need not be
+    outweighed.
     """
-    lines = {entry.text for entry in document.entries}
-    theirs = len(lines & other - own)
-    return theirs > len(lines & own - other) and (is_one_of_both or 2 * theirs >= len(lines))
+    if cut := _cut_line(document):
+        own, other = (known | {cut} if any(line.startswith(cut) for line in known) else known for known in (own, other))
+    lines = comparable_lines(entry.text for entry in document.entries) - (own & other)
+    theirs = len(lines & other)
+    return theirs > len(lines & own) and (is_one_of_both or 2 * theirs >= len(lines))
+
+
+def _cut_line(document: MemoryDocument) -> str:
+    """The last line of a file that ends without a footer and within a line; empty if there is none."""
+    if document.label is not None or document.text.endswith(("\n", "\r")):
+        return ""
+    return normalised_line(document.blocks[-1].text) if document.blocks[-1].kind is BlockKind.ENTRY else ""

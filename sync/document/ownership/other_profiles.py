@@ -17,6 +17,7 @@ from sync.document.markdown.parse import parse_stored, parse_text
 from sync.document.ownership.fingerprints import (
     NO_MARKS,
     OwnershipMarks,
+    comparable_lines,
     is_other_by_lines,
     is_other_by_marks,
     label_is_in_both,
@@ -49,6 +50,11 @@ class OtherProfiles:
         self._others = others
         self._vault = vault
 
+    @property
+    def exist(self) -> bool:
+        """Whether there is another profile."""
+        return bool(self._others())
+
     def owner_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
         """The other profile that this document belongs to, or None if there is none.
 
@@ -75,7 +81,7 @@ class OtherProfiles:
     def _lines(self, database: Path) -> frozenset[str]:
         rows = self._select(database, "select * from written order by version desc limit ?", MAX_VERSIONS)
         documents = (_own_lines(row) for row in rows)
-        return frozenset(entry.text for document in documents for entry in document.entries)
+        return comparable_lines(entry.text for document in documents for entry in document.entries)
 
     def _select(self, database: Path, statement: str, *parameters: int) -> list[Any]:
         """The rows; none if the database cannot be read."""

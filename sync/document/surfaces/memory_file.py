@@ -109,7 +109,7 @@ class MemoryFile:
             writer, deps.app_cache, self.notices, self._other_owner, write_back=deps.write_back
         )
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_egress(), sleep
-        self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock)
+        self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock, deps.other_profiles)
         self._read_stamp: FileStamp | None = None
         self._version_notices: tuple[str | None, frozenset[Notice]] = (
             None,
@@ -178,11 +178,13 @@ class MemoryFile:
         return edited
 
     async def ingest_cloud_document(self, content: str) -> bool:
-        """Ingest what another program wrote into the cloud; False, with a notice, if the user has to answer first."""
+        """Ingest or park what another program wrote into the cloud; False, with a notice, if the user has to answer."""
         async with self._lock:
             await self._reconcile()  # the file comes first
             self.notices -= {Notice.CLOUD_MASS_DELETE, Notice.CLOUD_UNREADABLE}
             try:
+                if await self._park_for_other_account(parse(content.encode())):
+                    return True  # ours may replace it there
                 edited = await self.cloud_history.ingest(content)
             except DocumentUntouchable:
                 self.notices.add(Notice.CLOUD_UNREADABLE)
@@ -253,7 +255,7 @@ class MemoryFile:
                 return  # the next event or poll reads it again
             may, question = await self._ingest(disk, state.newest)
             current = await self.versions.catch_up(keep_days=self._keep_days if may is _WritePermission.WRITE else -1)
-            worth = current if current and await self._should_write(disk, current, may) else None
+            worth = current if current and await _should_write(disk, current, may, self.versions) else None
             if (
                 may is _WritePermission.WRITE_NEWS
                 and current
@@ -292,26 +294,24 @@ class MemoryFile:
             return _WritePermission.NOTHING, Notice.UNTOUCHABLE
         if document.is_blank:
             return _WritePermission.WRITE_NEWS, None
-        if (owner := await self._other_owner(document)) is not None:
-            await asyncio.to_thread(park_copy, owner.parked_folder, disk.data)
-            self.notices.add(Notice.STRANGER)
+        if await self._park_for_other_account(document):
             return _WritePermission.REPLACE, None
         if await self.versions.ingest_file(disk.sha256, document) is None:
             return await _permission_after_loss(document, self.versions)
         return _WritePermission.WRITE, None
+
+    async def _park_for_other_account(self, document: MemoryDocument) -> bool:
+        """Park the document if it is another account's; whether it is."""
+        if (owner := await self._other_owner(document)) is not None:
+            await asyncio.to_thread(park_copy, owner.parked_folder, document.data)
+            self.notices.add(Notice.STRANGER)
+        return owner is not None
 
     async def _other_owner(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
         """The other account of this machine that the document belongs to; None if there is none."""
         if self._other_profiles is None:
             return None
         return await asyncio.to_thread(self._other_profiles.owner_of, document, served)
-
-    async def _should_write(self, disk: FileProbe | None, current: Version, permission: _WritePermission) -> bool:
-        if permission in {_WritePermission.WRITE, _WritePermission.REPLACE}:
-            return disk is None or disk.sha256 != current.sha256
-        return (
-            permission is not _WritePermission.NOTHING and current.number > (await self.versions.file_state()).on_disk
-        )
 
     async def _write(self, disk: FileProbe | None, current: Version) -> None:
         """Write a version by compare-and-swap, and note that the file has it. Raises DocumentChanged, StorageError."""
@@ -331,6 +331,14 @@ def _noting_storage_errors(notices: set[Notice], notice: Notice) -> Iterator[Non
         notices.add(notice)
         raise
     notices.discard(notice)
+
+
+async def _should_write(
+    disk: FileProbe | None, current: Version, permission: _WritePermission, versions: FileHistory
+) -> bool:
+    if permission in {_WritePermission.WRITE, _WritePermission.REPLACE}:
+        return disk is None or disk.sha256 != current.sha256
+    return permission is not _WritePermission.NOTHING and current.number > (await versions.file_state()).on_disk
 
 
 async def _permission_after_loss(

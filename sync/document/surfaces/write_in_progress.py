@@ -8,6 +8,7 @@ from sync.document.markdown.model import Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import footer_line
 from sync.document.merge.three_way import may_be_incomplete
+from sync.document.ownership.other_profiles import OtherProfiles
 from sync.errors import DocumentUntouchable
 from sync.system.files import FileProbe
 
@@ -20,13 +21,13 @@ FOOTER_SEARCH_BYTES: Final = 256  # bytes at the end that nearly always hold the
 class WriteInProgress:
     """The write of one memory file. While it runs, our own rename would take the path from the writer."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, other_profiles: OtherProfiles | None) -> None:
+        self._clock, self._other_profiles = clock, other_profiles
         self._incomplete_since: float | None = None  # when the file was first seen without its end
 
     def is_running(self, disk: FileProbe, current: Version | None) -> bool:
         """Whether the end of the file is missing and it was just written."""
-        if current is None or _has_footer_mark(disk) or not _lacks_footer(disk, current):
+        if not self._expects_footer(current) or _has_footer_mark(disk) or not _lacks_footer(disk, current):
             self._incomplete_since = None
             return False
         now = self._clock.monotonic()
@@ -34,13 +35,18 @@ class WriteInProgress:
         age = self._clock.now().timestamp() - disk.mtime_ns / 1e9
         return 0 <= age < MAX_WRITE_PAUSE and now - self._incomplete_since < MAX_WRITE_DURATION
 
+    def _expects_footer(self, current: Version | None) -> bool:
+        """A first document may never have had one, but an editor may be saving that of another profile."""
+        return current is not None or (self._other_profiles is not None and self._other_profiles.exist)
+
 
 def _has_footer_mark(disk: FileProbe) -> bool:
     return any(mark in disk.data[-FOOTER_SEARCH_BYTES:] for mark in FOOTER_MARKS)
 
 
-def _lacks_footer(disk: FileProbe, current: Version) -> bool:
+def _lacks_footer(disk: FileProbe, current: Version | None) -> bool:
     try:
-        return may_be_incomplete(current.snapshot.document, parse(disk.data))
+        document = parse(disk.data)
+        return document.label is None if current is None else may_be_incomplete(current.snapshot.document, document)
     except DocumentUntouchable:  # also if the file ends within a character
         return True

@@ -1,6 +1,7 @@
 """The handover of the memory file between two profiles: no edit is lost, and no text gets into the other profile."""
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,14 @@ from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths
 from sync.document.surfaces.handover import hand_over, replace_document
 from sync.document.surfaces.memory_file import MemoryFileDeps
 from sync.document.surfaces.notices import Notice
+from sync.document.surfaces.write_in_progress import MAX_WRITE_PAUSE
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import InvalidInput, StorageBusy
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Query
 from sync.system.atomic_swap import DISPLACED_SUFFIX, displaced_files
 from tests.integration.document.harness import DocumentHarness, FakeAppCache, open_document_harness
+from tests.proof import first_in_test
 
 
 @dataclass
@@ -210,21 +213,69 @@ async def test_if_the_owner_wants_no_copy_none_is_kept(house: TwoProfiles) -> No
     assert house.parked(house.anns) == []
 
 
+def without_footer(text: str) -> str:
+    return text.rpartition("**最后更新**")[0]
+
+
+def cut_within(text: str, line: str) -> str:
+    return text[: text.index(line) + len(line) - 2]
+
+
+EDITS_OF_ANNS: dict[str, Callable[[str], str]] = {
+    "edited": lambda text: text.replace("安的", "安再说的"),
+    "without the label, and edited": lambda text: without_footer(text).replace("安的第一句", "安再说的"),
+    "without the label, in another style": lambda text: without_footer(text).replace("\n- ", "\n  * "),
+    "cut off behind a line that she typed": lambda text: cut_within(with_line_typed(text), "- 用户问：安的第一句"),
+    "cut off within the first line that is hers": lambda text: cut_within(text, "- 用户问：安的第一句"),
+    "without the label": without_footer,
+    "with the label of another program": lambda text: f"{without_footer(text)}**最后更新**：2026/1/9 00:00:00\n",
+    "with other line endings": lambda text: text.replace("\n", "\r\n"),
+}
+
+
+def with_line_typed(text: str) -> str:
+    return text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
+
+
 class TestStaleBuffers:
-    @pytest.mark.parametrize("label", ["kept", "gone"])
-    async def test_of_the_other_account_are_parked_and_never_taken_in(self, house: TwoProfiles, label: str) -> None:
-        buffer = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
-        if label == "gone":
-            buffer = buffer.rpartition("**最后更新**")[0]
+    @pytest.mark.parametrize("bens", [(), ("本的话",)], ids=["over nothing", "over a document"])
+    @pytest.mark.parametrize("edit", first_in_test(list(EDITS_OF_ANNS), 5))
+    async def test_of_the_other_account_are_parked_and_never_taken_in(
+        self, house: TwoProfiles, edit: str, bens: tuple[str, ...]
+    ) -> None:
+        buffer = EDITS_OF_ANNS[edit](house.ann.text).encode()
+        await house.to_ben()
+        await house.ben.record_and_reconcile(*bens)
+        own = house.file.read_bytes() if bens else None
+        house.file.write_bytes(buffer)
+        await house.ben.memory.reconcile()
+        assert (house.file.read_bytes() if house.file.exists() else None) == own
+        assert await house.ben.manual_edit_events() == []
+        assert [path.read_bytes() for path in house.anns.parked_folder.glob("*.md")] == [buffer]
+        assert Notice.STRANGER in house.ben.memory.notices
+
+    @pytest.mark.parametrize("bens", [(), ("本的话",)], ids=["over nothing", "over a document"])
+    async def test_written_in_pieces_are_parked_whole(self, house: TwoProfiles, bens: tuple[str, ...]) -> None:
+        """A piece may hold only what she typed, or half a line (simulated as seed 22140)."""
+        buffer = with_line_typed(house.ann.text).encode()
+        await house.to_ben()
+        await house.ben.record_and_reconcile(*bens)
+        with house.file.open("wb", buffering=0) as file:
+            for number in range(16):
+                file.write(buffer[number * len(buffer) // 16 : (number + 1) * len(buffer) // 16])
+                os.utime(house.file, (house.ben.clock.time.timestamp(),) * 2)
+                house.ben.clock.advance(seconds=2)
+                await house.ben.memory.reconcile()
+        assert await house.ben.manual_edit_events() == []
+        assert [path.read_bytes() for path in house.anns.parked_folder.glob("*.md")] == [buffer]
+
+    async def test_that_another_program_wrote_into_the_cloud_are_parked_and_replaced(self, house: TwoProfiles) -> None:
+        buffer = with_line_typed(house.ann.text)
         await house.to_ben()
         await house.ben.record_and_reconcile("本的话")
-        own = house.file.read_bytes()
-        house.file.write_text(buffer, "utf-8")
-        await house.ben.memory.reconcile()
-        assert house.file.read_bytes() == own
+        assert await house.ben.memory.ingest_cloud_document(buffer)
         assert await house.ben.manual_edit_events() == []
         assert house.parked(house.anns) == [buffer]
-        assert Notice.STRANGER in house.ben.memory.notices
 
     async def test_forget_with_the_memory_and_keep_what_else_they_say(self, house: TwoProfiles) -> None:
         buffer = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
@@ -291,6 +342,17 @@ class TestStaleBuffers:
         house.ben.add_line_under("### 工作习惯", "- 本打的一行")
         await house.ben.memory.reconcile()
         assert [event.payload["text"] for event in await house.ben.manual_edit_events()] == ["- 本打的一行"]
+        assert house.parked(house.anns) == []
+
+    async def test_a_file_that_the_new_account_makes_by_hand_is_its_own_after_a_pause(self, house: TwoProfiles) -> None:
+        await house.to_ben()
+        house.file.write_text("## 用户偏好\n\n- 本手写的一行", "utf-8")
+        os.utime(house.file, (house.ben.clock.time.timestamp(),) * 2)
+        await house.ben.memory.reconcile()
+        assert await house.ben.manual_edit_events() == []
+        house.ben.clock.advance(seconds=MAX_WRITE_PAUSE)
+        await house.ben.memory.reconcile()
+        assert [event.payload["text"] for event in await house.ben.manual_edit_events()] == ["- 本手写的一行"]
         assert house.parked(house.anns) == []
 
     async def test_in_the_app_s_cache_are_left_there(self, house: TwoProfiles, tmp_path: Path) -> None:

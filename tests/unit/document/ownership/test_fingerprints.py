@@ -3,7 +3,13 @@
 import pytest
 
 from sync.document.markdown.parse import parse
-from sync.document.ownership.fingerprints import OwnershipMarks, is_other_by_lines, is_other_by_marks, label_is_in_both
+from sync.document.ownership.fingerprints import (
+    OwnershipMarks,
+    comparable_lines,
+    is_other_by_lines,
+    is_other_by_marks,
+    label_is_in_both,
+)
 
 NOBODY = OwnershipMarks(frozenset(), frozenset())
 
@@ -22,6 +28,8 @@ def marks(*texts: str) -> OwnershipMarks:
 
 
 ANN = document("安喜欢茶", "安用键盘", label="2026/1/8 09:00:00")
+OURS = comparable_lines(["- 本喜欢咖啡", "- 本用鼠标", "- 两人都说", "- 两人都说过"])
+THEIRS = comparable_lines(["- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过"])
 BEN = document("本喜欢咖啡", "本用鼠标", label="2026/1/8 10:00:00")
 
 
@@ -58,22 +66,39 @@ def test_a_profile_that_has_written_nothing_owns_nothing() -> None:
         pytest.param(["- 安喜欢茶", "- 新的一行", "- 又一行"], False, id="a third the other's"),
         pytest.param(["- 安喜欢茶", "- 本喜欢咖啡"], False, id="as much of ours"),
         pytest.param(["- 两人都说", "- 两人都说过"], False, id="what both have says nothing"),
+        pytest.param(
+            ["- 安喜欢茶", "- 新的一行", "- 两人都说"], True, id="half the other's, apart from what both have"
+        ),
+        pytest.param(["* 安喜欢茶", "  - 安用键盘（×2）"], True, id="list markers, spaces and counts do not matter"),
         pytest.param(["- 新的一行"], False, id="all new"),
     ],
 )
 def test_without_marks_most_lines_decide(lines: list[str], strange: bool) -> None:
-    ours = frozenset({"- 本喜欢咖啡", "- 本用鼠标", "- 两人都说", "- 两人都说过"})
-    theirs = frozenset({"- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过"})
     found = parse(("# 记\n\n" + "\n".join(lines) + "\n").encode())
     assert {entry.text for entry in found.entries} == set(lines)
-    assert is_other_by_lines(found, ours, theirs, is_one_of_both=False) is strange
+    assert is_other_by_lines(found, OURS, THEIRS, is_one_of_both=False) is strange
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [
+        pytest.param("- 安喜", True, id="the beginning of a line of the other's"),
+        pytest.param("- 安喜\n", False, id="a whole line"),
+        pytest.param("- 两人", False, id="the beginning of lines of both"),
+        pytest.param("- ", False, id="nothing yet"),
+        pytest.param("- 本用鼠标\n- 安喜", False, id="as much of ours"),
+    ],
+)
+def test_a_last_line_that_is_cut_off_counts_as_the_line_that_it_begins(text: str, strange: bool) -> None:
+    found = parse(f"# 记\n\n{text}".encode())
+    assert is_other_by_lines(found, OURS, THEIRS, is_one_of_both=False) is strange
 
 
 def test_if_both_wrote_the_label_in_one_second_a_single_line_decides() -> None:
     ours = document("本喜欢咖啡", "好的")
     found = parse(document("安喜欢茶", "好的", "新的一行").encode())
     assert label_is_in_both(found, marks(ours), marks(ANN))
-    lines = frozenset({"- 本喜欢咖啡", "- 好的"}), frozenset({"- 安喜欢茶", "- 好的"})
+    lines = comparable_lines(["- 本喜欢咖啡", "- 好的"]), comparable_lines(["- 安喜欢茶", "- 好的"])
     assert is_other_by_lines(found, *lines, is_one_of_both=True)
     assert not is_other_by_lines(parse(document("好的", "新的一行").encode()), *lines, is_one_of_both=True)
     assert not label_is_in_both(parse(document("安喜欢茶", label=None).encode()), marks(ours), marks(ANN))
