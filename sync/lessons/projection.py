@@ -45,21 +45,26 @@ def is_current(connection: Transaction) -> bool:
     )
 
 
-def catch_up(connection: Transaction, clock: Clock) -> None:
-    """Bring the tables up to date. Raises a StorageError."""
+def catch_up(connection: Transaction, clock: Clock) -> bool:
+    """Bring the tables up to date. Return whether text was removed that the write-ahead log may hold.
+
+    Raises a StorageError.
+    """
     if is_current(connection):
-        return
-    if log_store.watermark(connection, rules_name(LESSONS.name)) != RULES_VERSION or not store.is_created(connection):
+        return False
+    was_created = store.is_created(connection)
+    if not was_created or log_store.watermark(connection, rules_name(LESSONS.name)) != RULES_VERSION:
         rebuild(connection, clock)
-        return
+        return was_created
     after = log_store.watermark(connection, LESSONS.name)
     events = list(log_store.read_by_types(connection, LESSONS.event_types, after=after))
     if any(_retracts_lesson(connection, event) for event in events):
         rebuild(connection, clock)
-        return
+        return True
     for event in events:
         _apply(connection, event)
     _finish(connection, clock)
+    return False
 
 
 def repair(connection: Transaction, clock: Clock) -> Counter[str]:

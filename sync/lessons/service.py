@@ -81,22 +81,26 @@ class LessonService:
 
     async def read(self, work: Callable[[Transaction], R]) -> R:
         """Read the tables, brought up to date first if another program added to the log."""
-        if not await self._log.database.read(projection.is_current):
-            await self._log.database.write(partial(projection.catch_up, clock=self._clock))
-        return await self._log.database.read(work)
+        database = self._log.database
+        is_current = await database.read(projection.is_current)
+        if not is_current and await database.write(partial(projection.catch_up, clock=self._clock)):
+            await database.purge(wait_for_readers=False)
+        return await database.read(work)
 
     async def write(self, decide: Callable[[Transaction], tuple[Sequence[EventDraft], Callable[[], R]]]) -> R:
         """Decide on up-to-date tables what to record, and record it, in one transaction."""
 
-        def work(connection: Transaction) -> R:
-            projection.catch_up(connection, self._clock)
+        def work(connection: Transaction) -> tuple[R, bool]:
+            has_removed = projection.catch_up(connection, self._clock)
             drafts, result = decide(connection)
             if drafts:
                 self._log.append_in(connection, drafts)
-                projection.catch_up(connection, self._clock)
-            return result()
+                has_removed = projection.catch_up(connection, self._clock) or has_removed
+            return result(), has_removed
 
-        answer = await self._log.database.write(work)
+        answer, has_removed = await self._log.database.write(work)
+        if has_removed:
+            await self._log.database.purge(wait_for_readers=False)
         self._log.changed.increment()
         return answer
 

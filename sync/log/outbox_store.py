@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
-from sqlalchemy import bindparam, delete, insert, literal, select, update
+from sqlalchemy import bindparam, delete, insert, literal, or_, select, update
 
 from sync.db.engine import Transaction
 from sync.db.schema import cursors, deliveries, delivery_counts, events, quarantine
-from sync.log.model import Event, RefusedEvent, RemoteCursor
+from sync.log.model import Event, EventScope, RefusedEvent, RemoteCursor
 
 _TO: Final = deliveries.c.destination == bindparam("to")
 _IDS: Final[Any] = bindparam("ids", expanding=True)
@@ -139,17 +139,17 @@ def pending_positions(
 
 
 def unsent_positions(connection: Transaction, destination: str, replica_id: str) -> list[int]:
-    """Return a replica's own events that were never acknowledged, device-local ones included, in log order."""
-    acked = (
+    """Return a replica's own events that were never acknowledged, device-local ones included, in log order.
+
+    A copy of this database may have sent others under its number, by the network: they have no delivery here.
+    """
+    waiting = (
         select(deliveries.c.position)
-        .where(deliveries.c.destination == destination, deliveries.c.state == "acked")
+        .where(deliveries.c.destination == destination, deliveries.c.state != "acked")
         .scalar_subquery()
     )
-    statement = (
-        select(events.c.position)
-        .where(events.c.replica_id == replica_id, events.c.position.not_in(acked))
-        .order_by(events.c.position)
-    )
+    is_own = or_(events.c.reach != EventScope.CLOUD, events.c.position.in_(waiting))
+    statement = select(events.c.position).where(events.c.replica_id == replica_id, is_own).order_by(events.c.position)
     return list(connection.execute(statement).scalars())
 
 

@@ -26,7 +26,9 @@ from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.status import RoundJson
 from sync.cloud.sync_decisions import PageVerdict, check_page, count_by_code, next_batch, split_batch
+from sync.db.engine import Transaction
 from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, LoginRequired, Rejected
+from sync.log import store as log_store
 from sync.log.log import EventLog
 from sync.log.model import Event, RefusedEvent, RemoteCursor
 from sync.settings.sections import SyncSettings
@@ -188,21 +190,21 @@ class SyncRunner:
 
     async def _apply_answer(self, answer: SyncAnswer, verdict: PageVerdict) -> int:
         review = None if self._erasures is None else await self._erasures.review_for(answer.events)
-        apply = partial(
-            replication_store.apply_answer,
-            answer=answer,
-            verdict=verdict,
-            clock=self._clock,
-            device_id=self._log.device_id,
-            review=review,
-        )
+
+        def apply(connection: Transaction) -> tuple[int, bool]:
+            order = log_store.order_version(connection)
+            new = replication_store.apply_answer(
+                connection, answer, verdict, self._clock, device_id=self._log.device_id, review=review
+            )
+            return new, new > 0 or log_store.order_version(connection) != order
+
         self._seen_devices |= {event.device_id for event in answer.events}
         try:
-            new = await self._log.database.write(apply)
+            new, has_changed = await self._log.database.write(apply)
         except DeviceForked:  # events that the server has keep their numbers
             await self._log.database.write(replication_store.acknowledge, answer=answer)
             raise
-        if new:
+        if has_changed:  # also if only the order did: the server's time bounds a clock that is ahead
             self._log.changed.increment()
         return new
 

@@ -1,5 +1,6 @@
 """Devices that meet on a network: real logs, every event once everywhere, erasures first, nothing local."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,23 @@ async def test_events_whose_author_stays_away_from_the_cloud_are_once_on_all_tha
         for device in (a, b, c):
             await device.replicator.sync_now()
             assert [(item.event_id, item.server_seq) for item in await device.events()] == [(kept, 1)]
+
+
+async def test_the_time_that_the_server_gives_a_known_event_changes_the_log(tmp_path: Path) -> None:
+    """The author's clock is a month ahead, so the event had another place in the document of the device that has it."""
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        for device in (a, b):
+            await device.log_in()
+        await a.replicator.sync_now()
+        b.clock.advance(timedelta(days=30).total_seconds())
+        await b.record_notes("乙")
+        await meet(a, b)
+        await b.replicator.sync_now()
+        seen = a.log.changed.count
+        assert (await a.replicator.sync_now()).pulled == 0
+        assert a.log.changed.count == seen + 1
+        await a.replicator.sync_now()
+        assert a.log.changed.count == seen + 1
 
 
 async def test_a_link_that_breaks_in_the_middle_loses_and_doubles_nothing(tmp_path: Path) -> None:

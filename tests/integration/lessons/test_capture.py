@@ -9,9 +9,12 @@ import pytest
 from sync.lessons.capture import CaptureResult, LessonCapture
 from sync.lessons.matching import MatchRequest
 from sync.lessons.service import LessonService
+from sync.log import store as log_store
+from sync.log.event_types import LESSON_LEARNED, PAYLOAD_FORGOTTEN
+from sync.log.model import EventDraft
 from sync.redaction import Redactor
 from tests.integration.lessons.chains import CHAINS, Chain, ToolCall, replayed_log
-from tests.support import Device, new_server, open_device
+from tests.support import REDACTOR, Device, new_server, open_device
 
 MOST_FALSE_HINTS: Final = 1  # in 100 calls
 
@@ -50,6 +53,22 @@ async def test_each_chain_is_a_candidate_with_its_cure_and_no_repeated_failure_i
     for chain in CHAINS:
         (again,) = await run(lessons, [chain.failing], f"again {chain.name}")
         assert chain.cure_text in again.match.text, chain.name
+
+
+async def test_a_lesson_that_another_installation_erased_is_in_no_byte_of_the_database(
+    device: Device, lessons: LessonService
+) -> None:
+    """A copied home has the lesson, and the request of the original reaches it by the cloud."""
+    word = "quetzalcoatlus"
+    await lessons.learn("error", {"error": {"message": f"{word} cannot be found"}, "tags": ["a"]})
+    await device.database.purge()
+    (learned,) = await device.log.newest((LESSON_LEARNED,), 1)
+    await device.database.write(log_store.erase_payloads, [learned.event_id])
+    erased = REDACTOR.clean_payload_with_ids("event_ids", [learned.event_id], {})
+    await device.log.append([EventDraft(PAYLOAD_FORGOTTEN, erased)])
+    assert await lessons.all() == []
+    files = device.database.path.parent.glob("memory.db*")
+    assert not [path.name for path in files if word.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("chain", CHAINS[:6], ids=lambda chain: chain.name)

@@ -342,11 +342,11 @@ def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
     memory = world.server.user_logs.get(profile.owner or "")
     if world.plan.kinds.isdisjoint((LAN, PAIRING)) or memory is None:
         return set()
-    revoked_ids = {device_id for device_id, row in memory.devices.items() if row.revoked_at is not None}
+    owner = str(profile.owner)
+    silent = [device for device in world.devices if device.emptied or revoked(world, owner, device)]
+    silent_ids = {str(device.settings.device_id) for device in silent}
     stored = {event.event_id for event in memory.events}
-    authors = {event_id: profile.events[event_id]["device_id"] for event_id in profile.cloud() - stored}
-    restored_ids = {str(device.settings.device_id) for device in world.devices if device.emptied}
-    return {event_id for event_id, author in authors.items() if author in revoked_ids | restored_ids}
+    return {name for name in profile.cloud() - stored if profile.events[name]["device_id"] in silent_ids}
 
 
 def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:

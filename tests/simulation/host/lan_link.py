@@ -182,9 +182,11 @@ async def connect(world: "Simulator", *devices: SimulatedDevice) -> LanLink | No
         if other.device.settings.device_id in _revoked_for(one):
             world.add_defect(f"{one.device.name} connects to {other.device.name}, which it knows to be revoked")
         registered = world.server.user_logs[owners[0]].devices
-        if (one.device.name, other.device.name) in world.forgotten_pairings and other.device.settings.device_id not in (
-            registered
-        ):
+        is_registered = other.device.settings.device_id in registered or other.key in {
+            device.public_key
+            for device in registered.values()  # a copied home has the key of its original
+        }
+        if (one.device.name, other.device.name) in world.forgotten_pairings and not is_registered:
             world.add_defect(f"{one.device.name} connects to {other.device.name}, which it has forgotten")
     return LanLink(world, (left, right), owners[0])
 

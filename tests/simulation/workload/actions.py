@@ -559,13 +559,15 @@ async def _as_user(world: "Simulator", device: SimulatedDevice, user: str) -> No
 async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
     """Read the file, answer warnings, and sync; return whether that worked.
 
-    If events arrived, sync again, as the program's own loop does: the document has changed.
+    If the log has changed, sync again, as the program's own loop does: the document has changed.
     """
-    came = 1
+    has_changed = True
 
-    async def syncing(replicator: Replicator) -> None:
-        nonlocal came
-        came = (await replicator.sync_now()).pulled
+    async def syncing(app: App, replicator: Replicator) -> None:
+        nonlocal has_changed
+        before = app.log.changed.count
+        await replicator.sync_now()
+        has_changed = app.log.changed.count != before
 
     app = await device.started()
     if app is None:
@@ -575,10 +577,11 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
     if world.is_asking:
         await client_actions.wait_for_background_work(world, device, app)
     await _answer_questions(world, device, app)
-    while came:
+    while has_changed:
         if LAN in world.plan.kinds:  # as the running service does
             await world.run_on_device(device, "lan late erasures", partial(repeat_late_erasures, app.log))
-        if app.replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app.replicator)):
+        replicator = app.replicator
+        if replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app, replicator)):
             return False
         await world.run_on_device(device, "settle", app.reconcile_memory_file)
         if world.is_asking:

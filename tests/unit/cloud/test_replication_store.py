@@ -127,3 +127,15 @@ async def test_a_new_replica_s_events_may_have_another_place_in_the_order(databa
     await database.write(lambda connection: outbox_store.enqueue(connection, CLOUD, [1]))
     await database.write(renew)
     assert await database.read(log_store.order_version) != before
+
+
+async def test_a_new_replica_leaves_what_a_copy_of_it_recorded_as_it_is(database: Database) -> None:
+    """The copy has the same replica id, and its event came by the network: its author sends it under that number."""
+    own = await database.read(log_store.existing_replica_id)
+    for number, event_id in ((1, "evt_ours"), (2, "evt_of_the_copy")):
+        held = event(number, event_id=event_id, replica=own)
+        await database.write(partial(log_store.insert_event, event=held))
+    await database.write(lambda connection: outbox_store.enqueue(connection, CLOUD, [1]))
+    new = await database.write(partial(replication_store.fork_replica, clock=FixedClock(seed=2)))
+    numbers = {item.event_id: item.replica_key for item in await stored(database)}
+    assert numbers == {"evt_ours": (new, 1), "evt_of_the_copy": (own, 2)}
