@@ -238,7 +238,9 @@ async def stale_after_forget(
     before = device.events_of(database)
     words = before[event_id].words | client_actions.erased_words(world, before) if event_id in before else set()
     await _save(world, device, person.add(chance, step.number), "in place")
-    if await world.run_on_device(device, "settle", app.reconcile_memory_file) and device.app is app:
+    saved = person.buffer  # a line of it that is edited during the next call is recorded again
+    is_read = await world.run_on_device(device, "settle", app.reconcile_memory_file)
+    if is_read and device.app is app and person.buffer == saved:
         after = device.events_of(database)
         typed = {word for name in after.keys() - before.keys() for word in after[name].words}
         if back := sorted(words & typed & shown):
