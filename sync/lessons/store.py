@@ -16,6 +16,8 @@ from sync.lessons.error_text import match_keys, named_key
 from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
 from sync.lessons.mining import LessonCall
 from sync.lessons.model import ERROR, Lesson, identity_of, lesson_state, text_field
+from sync.log import store as log_store
+from sync.log.projections.registry import LESSON_FILES
 
 _TABLES: Final = {
     "lesson_items": """create table lesson_items (
@@ -143,6 +145,11 @@ def all_lessons(connection: Transaction) -> list[Lesson]:
     """Every lesson, oldest first."""
     query = f"select {_ITEM} from lesson_items where removed = 0 order by created_at, lesson_id"  # noqa: S608 - names of ours
     return [_lesson(row) for row in connection.exec_driver_sql(query)]
+
+
+def newest_change(connection: Transaction) -> int:
+    """The newest position of the log that may change what the files show."""
+    return log_store.newest_position_of_types(connection, LESSON_FILES.event_types)
 
 
 def next_id(connection: Transaction, prefix: str) -> str:

@@ -14,6 +14,7 @@ from sync.lessons.files.tree import FOLDERS, INDEX_FILE, ImportedRecord, parse_f
 from sync.lessons.model import Lesson, content_key
 
 COUNTED_FIELDS: Final = ("occurrences", "usage_count", "last_occurred")  # a record shows them; an edit keeps the counts
+UNFINISHED: Final = -1  # the position of files that are being written
 _KIND_OF_FOLDER: Final = {folder: kind for kind, folder in FOLDERS.items()}
 
 
@@ -21,7 +22,8 @@ _KIND_OF_FOLDER: Final = {folder: kind for kind, folder in FOLDERS.items()}
 class Manifest:
     """What was written. `digests`: of each file, two while it is replaced. `lesson_ids`: of the lessons in the files.
 
-    `kept`: files that were read and stay, because a lesson does not have every value of them.
+    `kept`: files that were read and stay, because a lesson does not have every value of them. `position`: how far of
+    the log the files show; `UNFINISHED` while they are written.
     """
 
     replica_id: str = ""
@@ -29,6 +31,7 @@ class Manifest:
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lesson_ids: frozenset[str] = frozenset()
     kept: Mapping[str, str] = field(default_factory=dict)
+    position: int = 0
 
     def wrote(self, name: str, data: bytes) -> bool:
         """Whether the product wrote this file as it is."""
@@ -90,7 +93,8 @@ def parse_manifest(data: bytes | None) -> Manifest:
         digests = {str(name): tuple(map(str, found)) for name, found in value["digests"].items()}
         kept = {str(name): str(one) for name, one in value["kept"].items()}
         ids = frozenset(map(str, value["lesson_ids"]))
-        return Manifest(str(value["replica_id"]), str(value["profile"]), digests, ids, kept)
+        position = int(value["position"])
+        return Manifest(str(value["replica_id"]), str(value["profile"]), digests, ids, kept, position)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Manifest()
 
@@ -102,6 +106,7 @@ def render_manifest(manifest: Manifest) -> bytes:
         "digests": {name: list(found) for name, found in sorted(manifest.digests.items())},
         "lesson_ids": sorted(manifest.lesson_ids),
         "kept": dict(sorted(manifest.kept.items())),
+        "position": manifest.position,
     }
     return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from sync.errors import StorageBusy, StorageError
+from sync.lessons import store
 from sync.lessons.files.hand_edits import (
+    UNFINISHED,
     HandEdits,
     Manifest,
     digest,
@@ -51,6 +53,14 @@ class FilesState:
     manifest: Manifest
     edits: HandEdits
 
+    def show_all(self, replica_id: str, position: int) -> bool:
+        """Whether the files are as they were written, of this database, and up to this position of its log."""
+        manifest, edits = self.manifest, self.edits
+        if manifest.position != position or manifest.replica_id not in {"", replica_id} or edits.records:
+            return False
+        written = (name for name in manifest.digests if name not in edits.unreadable)
+        return all(name in self.files and manifest.wrote(name, self.files[name]) for name in written)
+
 
 @dataclass(frozen=True, slots=True)
 class FilesReport:
@@ -87,8 +97,13 @@ class LessonFiles:
 
     async def read_edits(self) -> None:
         """Take in what was edited by hand, and write files that are behind. Raises StorageError if none can be read."""
-        if self.folder.is_dir() and (await self.inspect()).differing:
+        if self.folder.is_dir() and not await self.is_current():
             await self.write_changes()
+
+    async def is_current(self) -> bool:
+        """Whether there is nothing to read and nothing to write, without making the files. Raises StorageError."""
+        replica_id, position = await self._lessons.replica_id(), await self._lessons.read(store.newest_change)
+        return (await asyncio.to_thread(self._read, replica_id)).show_all(replica_id, position)
 
     async def write_changes(self) -> None:
         """`reconcile` beside what is recorded: files that cannot be written now are logged, and written later."""
@@ -109,9 +124,9 @@ class LessonFiles:
             records = [record for found in state.edits.records.values() for record in found]
             if records:
                 await self.imports.take_edits(records, gone=state.manifest.ids_of(replica_id))
-            lessons = await self._lessons.all()
+            lessons, position = await self._lessons.read(lambda one: (store.all_lessons(one), store.newest_change(one)))
             with translate_os_errors(self.folder):
-                await asyncio.to_thread(self._write, state, lessons, replica_id)
+                await asyncio.to_thread(self._write, state, lessons, replica_id, position)
 
     async def inspect(self) -> FilesReport:
         """The lessons of the tables, and the files that differ from them; it writes nothing."""
@@ -163,10 +178,11 @@ class LessonFiles:
         found = read_once(self.folder / name)
         return None if found is None else found.data
 
-    def _write(self, before: FilesState, lessons: list[Lesson], replica_id: str) -> None:
+    def _write(self, before: FilesState, lessons: list[Lesson], replica_id: str, position: int) -> None:
         """The manifest names the new files before they are written, so that a crash leaves none of unknown origin."""
         unreadable, read = before.edits.unreadable, before.edits.records
-        rendered = {name: data for name, data in render_tree(lessons).items() if name not in unreadable}
+        tree = render_tree(lessons)
+        rendered = {name: data for name, data in tree.items() if name not in unreadable}
         others = [name for name in before.files if name not in rendered and name not in unreadable]
         ids = frozenset(lesson.lesson_id for lesson in lessons)
         gone = before.manifest.ids_of(replica_id) - ids
@@ -174,15 +190,15 @@ class LessonFiles:
         for name in read.keys() & set(others):
             if not is_in_view([one for one in read[name] if one.record.get("id") not in gone], lessons):
                 kept[name] = digest(before.files[name])
-        digests = {name: (digest(data),) for name, data in rendered.items()}
-        after = Manifest(replica_id, self._profile, digests, ids, kept)
+        digests = {name: (digest(data),) for name, data in tree.items()}  # so that one that is taken away is missed
+        after = Manifest(replica_id, self._profile, digests, ids, kept, position)
         changed = {name: data for name, data in rendered.items() if before.files.get(name) != data}
         removable = [name for name in others if name not in kept]
         if changed or removable:
             former = before.manifest.digests
             both = {name: tuple(dict.fromkeys((*former.get(name, ()), *found))) for name, found in digests.items()}
-            pending = replace(after, digests={**former, **both}, lesson_ids=ids | before.manifest.lesson_ids)
-            self._write_manifest(pending)
+            both_ids = ids | before.manifest.lesson_ids
+            self._write_manifest(replace(after, digests={**former, **both}, lesson_ids=both_ids, position=UNFINISHED))
         for name, data in changed.items():
             if name == INDEX_FILE:
                 self._keep_foreign_index(before)

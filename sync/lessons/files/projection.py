@@ -51,7 +51,9 @@ class LessonFilesProjection:
         """Write the files that differ; they do not say how often a lesson was shown. Raises StorageError."""
         shows = (event.type == LESSON_COUNTED and event.payload.get("counter") == "shown" for event in page.events)
         if not all(shows) and await self._has_events():
-            await self._files().reconcile()
+            files = self._files()
+            if not await files.is_current():  # else the command that recorded the events has written them
+                await files.reconcile()
 
     async def _has_events(self) -> bool:
         return bool(await self._log.newest_position(self.entry.event_types))

@@ -90,8 +90,19 @@ def test_a_file_that_cannot_be_read_stays_byte_for_byte_and_is_named(home: Home,
         assert part in check["found"]
     (folder / "errors/python.json").unlink()
     assert len(home.json("lessons", "list")["lessons"]) == 1
+    assert records_of(folder / "errors/python.json")[0]["occurrences"] == 2
+
+
+def test_the_next_command_finishes_what_a_killed_writer_began(home: Home, folder: Path) -> None:
     home.run(*LEARN)
-    assert records_of(folder / "errors/python.json")[0]["occurrences"] == 3
+    manifest = records_of(folder / ".written.json")
+    data = (folder / "errors/python.json").read_bytes()
+    (folder / "errors/old.json").write_bytes(data)  # the file of a lesson whose language was edited
+    digests = {**manifest["digests"], "errors/old.json": manifest["digests"]["errors/python.json"]}
+    put(folder / ".written.json", {**manifest, "digests": digests, "position": -1})
+    assert len(home.json("lessons", "list")["lessons"]) == 1
+    assert not (folder / "errors/old.json").exists()
+    assert records_of(folder / ".written.json") == manifest
 
 
 def test_a_secret_in_a_file_of_another_name_is_not_taken_and_its_file_stays(home: Home, folder: Path) -> None:
