@@ -234,7 +234,7 @@ class App:
             document_sha256=view.sha256,
             warnings=tuple(warnings),
             watching=self._watcher is not None and self._watcher.alive,
-            sidecar=self.is_sidecar,
+            sidecar=self._watcher is not None,  # a command that holds the sidecar lock for a moment has none
             version=__version__,
             lan_peers=tuple(self.lan.peer_ids()),
             model=await self.model.status(),

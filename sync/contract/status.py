@@ -91,7 +91,7 @@ class WatchersJson(TypedDict):
 
 
 class StatusJson(TypedDict):
-    """`sidecar`: whether the answering process holds the sidecar's role, as a command does while no sidecar runs."""
+    """`sidecar`: whether a running sidecar gave the answer; false from a command that answers by itself."""
 
     account: AccountJson
     device: ThisDeviceJson

@@ -110,7 +110,7 @@ def test_a_sidecar_carries_out_a_command_and_the_command_does_its_work_itself_wi
         assert home.json("status")["sidecar"]
         home.run("update", "我喜欢爬山", "好的")
         assert "爬山" in app.load()["content"]
-    assert home.json("status")["sidecar"] is True, "a command without a sidecar takes its role for a moment"
+    assert home.json("status")["sidecar"] is False, "no sidecar runs, though the command holds its lock"
     assert "爬山" in home.run("load").stdout
 
 
