@@ -320,7 +320,7 @@ def own_note(opened: OpenNotes, note_id: str) -> NoteFile:
     """A note of the project itself. Raises InvalidInput if there is none, or if it is shared."""
     file = opened.notes.get(note_id)
     if file is None:
-        raise InvalidInput("there is no note of this id", field="id", hint="`notes list` shows the ids.")
+        raise InvalidInput("there is no note of this id", field="id", hint="`xiaobai-memory notes list` shows the ids.")
     if file.is_shared:
         hint = "Change it in the repository it comes from, or write a note of the project with the same id."
         raise InvalidInput("a shared note is not changed here", field="id", hint=hint)

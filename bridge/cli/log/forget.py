@@ -20,7 +20,7 @@ def forget(
 ) -> None:
     """Erase events: here, in the file and its versions, on the server, on the other devices.
 
-    The same again changes nothing: exit 0 also if none of the named events is there.
+    The same again changes nothing. If no event has one of the ids, nothing is erased.
     """
     chosen = {"query": query, "source": source, "since": since, "until": until}
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -38,7 +38,7 @@ def _show_forgotten(result: dict[str, Any]) -> None:
     for event_id in result["forgotten"]:
         typer.echo(f"forgotten {event_id}")
     if not result["forgotten"]:
-        typer.echo("nothing to forget: no such event, or it is forgotten already")
+        typer.echo("nothing to forget: it is forgotten already")
     _show_kept_files(result)
 
 

@@ -10,9 +10,11 @@ from sync.app import App
 from sync.cloud.status import RoundJson
 from sync.contract.events import QuarantineJson, quarantine_to_json
 from sync.contract.status import StatusJson, status_to_json
-from sync.errors import CloudNotConfigured, CloudUnavailable
+from sync.errors import CloudNotConfigured, CloudUnavailable, InvalidInput
+from sync.log.model import MAX_EVENT_ID_LENGTH
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
+MAX_NAMED: Final = 5  # unknown ids in a message
 
 
 class Now(Params, frozen=True):
@@ -21,7 +23,7 @@ class Now(Params, frozen=True):
 
 class QuarantineParams(Params, frozen=True):
     action: Literal["list", "retry", "drop"] = "list"
-    event_ids: list[str] | None = None
+    event_ids: list[Annotated[str, msgspec.Meta(max_length=MAX_EVENT_ID_LENGTH)]] | None = None
 
 
 async def status(app: App) -> StatusJson:
@@ -44,6 +46,11 @@ async def quarantine(app: App, params: QuarantineParams) -> QuarantineJson:
     """Events the server refuses: list, retry or drop them."""
     released: list[str] = []
     if params.action != "list":
+        refused = {event.event_id for event in await app.log.quarantine.list_refused()}
+        if unknown := [name for name in params.event_ids or () if name not in refused]:
+            hint = "Nothing was changed. `xiaobai-memory quarantine list` shows the ids."
+            message = f"no event in quarantine has the id {', '.join(unknown[:MAX_NAMED])}"
+            raise InvalidInput(message, field="eventIds", hint=hint)
         released = await app.log.quarantine.release(
             params.event_ids, "pending" if params.action == "retry" else "dropped"
         )

@@ -79,7 +79,7 @@ async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) 
 
 async def forget(app: App, params: Forget) -> ForgottenJson:
     """Erase the payloads of events here, on the server and on every device."""
-    return forgotten_to_json(await app.erasure.request(params.event_ids))
+    return forgotten_to_json(await app.erasure.request_by_id(params.event_ids))
 
 
 async def read(app: App, params: Read) -> EventsJson:

@@ -54,7 +54,7 @@ class DailyRecords(msgspec.Struct, frozen=True):
     def get(self, record_id: str) -> Record:
         record = self.by_id.get(record_id)
         if record is None:
-            raise InvalidInput("no record has this id", field="id", hint="`daily list` shows the ids.")
+            raise InvalidInput("no record has this id", field="id", hint="`xiaobai-memory daily list` shows the ids.")
         return record
 
     def all_records(self) -> list[Record]:

@@ -66,9 +66,11 @@ class TestQuarantine:
             assert listed["events"][0]["code"] == "22023"
             assert listed["events"][0]["message"] == "too strange"
             assert listed["released"] == []
-            retried = sidecar.call(
-                "sync/quarantine", action="retry", eventIds=[events_with_two_refused[0], "evt_unknown"]
-            )
+            for action in ("retry", "drop"):
+                with pytest.raises(CallFailed, match="evt_unknown"):
+                    sidecar.call("sync/quarantine", action=action, eventIds=[events_with_two_refused[0], "evt_unknown"])
+            assert sidecar.call("sync/status")["quarantined"] == 2
+            retried = sidecar.call("sync/quarantine", action="retry", eventIds=[events_with_two_refused[0]])
             assert retried["released"] == [events_with_two_refused[0]]
             assert [event["eventId"] for event in retried["events"]] == [events_with_two_refused[1]]
             dropped = sidecar.call("sync/quarantine", action="drop")
@@ -82,6 +84,9 @@ class TestQuarantine:
         assert home.json("quarantine", "retry", events_with_two_refused[1])["released"] == [events_with_two_refused[1]]
         assert home.json("quarantine", "drop")["released"] == [events_with_two_refused[0]]
         assert "nothing is in quarantine" in home.run("quarantine", "list").stdout
+        failed = home.run("--json", "quarantine", "drop", "evt_unknown", check=False)
+        assert (failed.returncode, failed.stdout) == (2, "")
+        assert json.loads(failed.stderr)["error"]["data"]["field"] == "eventIds"
         assert states(home) == ["dropped", "pending", "pending"]
 
 

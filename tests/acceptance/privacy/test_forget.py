@@ -17,7 +17,7 @@ from tests.acceptance.environment import (
     wait_until_synced,
 )
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import Home, Sidecar, wait_until
+from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
 
 @pytest.fixture
@@ -58,8 +58,10 @@ def test_what_was_said_is_gone_everywhere_on_this_device_and_the_rest_stays(home
         event_id = sidecar.update(secret, f"好的{secret}")["eventId"]
         sidecar.update(unique_text("以后"))
         wait_until(lambda: secret in file_text(home))
-        answer = sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"])
-        assert answer == {"forgotten": [event_id], "keptFiles": []}
+        with pytest.raises(CallFailed, match="evt_unknown"):
+            sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"])
+        assert payload_of(sidecar, event_id) != {}
+        assert sidecar.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id], "keptFiles": []}
         wait_until(lambda: secret not in file_text(home))
         assert secret not in str(sidecar.load())
         wait_for_lines(home, kept)
