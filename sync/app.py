@@ -127,6 +127,7 @@ class App:
             recall=self.recall,
             lesson_files=self.lesson_files,
             notes=lambda: self.notes().erasure,
+            facts=self.facts,
             retention=self.retention,
             reconcile_document=self.reconcile_memory_file,
             blocked_document=lambda: [str(self.settings.memory_file)] if self.document.notices & BLOCKING else [],

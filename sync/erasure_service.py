@@ -12,9 +12,16 @@ import msgspec
 from sync.cloud.auth.account import Account
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
-from sync.errors import CloudError, StorageError
+from sync.errors import CloudError, InvalidInput, StorageError
 from sync.jsonl.service import EventFilesService
-from sync.log.event_types import LESSON_OBSERVED, LESSON_TYPES, NOTE_TEXT_TYPES, PAYLOAD_FORGOTTEN
+from sync.log import store as log_store
+from sync.log.event_types import (
+    FACT_VERDICT_TYPES,
+    LESSON_OBSERVED,
+    LESSON_TYPES,
+    NOTE_TEXT_TYPES,
+    PAYLOAD_FORGOTTEN,
+)
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -27,9 +34,11 @@ if TYPE_CHECKING:  # loaded at their first use
     from sync.notes.erasure import NoteErasure
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
+    from sync.understanding.service import FactService
 
 CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the server to confirm an erasure
 FILES_TIMEOUT: Final = 3.0  # seconds that an answer waits for the event files to be written
+MAX_NAMED: Final = 5  # unknown ids in a message
 RECENT_REQUESTS: Final = 100  # erasure requests that are looked for in quarantine
 
 
@@ -67,6 +76,7 @@ class ErasureService(msgspec.Struct, frozen=True):
     recall: "Callable[[], RecallService]"
     lesson_files: "Callable[[], LessonFiles]"
     notes: "Callable[[], NoteErasure]"
+    facts: "Callable[[], FactService]"
     retention: "Callable[[], RetentionService]"
     reconcile_document: Callable[[], Awaitable[None]]
     blocked_document: Callable[[], list[str]]
@@ -84,6 +94,14 @@ class ErasureService(msgspec.Struct, frozen=True):
         """Every event that has all of these words; none for no words."""
         selection = ErasureSelection(words)
         return [] if selection.is_empty else await self.find_matching(selection)
+
+    async def request_by_id(self, event_ids: Sequence[str]) -> RequestedErasure:
+        """`request` for ids that a caller gives. Raises InvalidInput if one is unknown; then nothing is erased."""
+        known = await self.log.database.read(lambda connection: log_store.known_ids(connection, event_ids))
+        if unknown := [name for name in event_ids if name not in known]:
+            hint = "Nothing was erased. `xiaobai-memory events read` shows the ids of this device's log."
+            raise InvalidInput(f"no event has the id {', '.join(unknown[:MAX_NAMED])}", field="eventIds", hint=hint)
+        return await self.request(event_ids)
 
     async def request(self, event_ids: Sequence[str]) -> RequestedErasure:
         """Erase these events and what repeats them.
@@ -112,7 +130,11 @@ class ErasureService(msgspec.Struct, frozen=True):
         """Erase these events and what repeats them, but no file of a note; the events that the request names."""
         archived = await self.retention().archived_corrections_of(frozenset(event_ids))
         calls = await self._calls_of_lessons(event_ids)
-        named = await erasure.request(self.log, self.draft_builder, [*event_ids, *archived, *calls])
+        names = [*event_ids, *archived, *calls]
+        if await self.log.newest_position(FACT_VERDICT_TYPES):
+            erased = await self.log.database.read(lambda connection: erasure.erasable_events(connection, names))
+            await self.facts().keep_retracted(erased)
+        named = await erasure.request(self.log, self.draft_builder, names)
         await self.apply()
         return named
 

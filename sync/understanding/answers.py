@@ -4,6 +4,7 @@ Every function raises InvalidInput with a hint. The document calls `retraction_d
 transaction, commands through `FactService`.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -59,6 +60,21 @@ def rejection_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraf
 def retraction_draft(facts: Facts, fact_id: str, redactor: Redactor, *, reason: str | None = None) -> EventDraft:
     """The event that retracts an active fact. `reason`: a word of the program, such as `document`."""
     return _draft(AnswerKind.RETRACTED, facts, fact_id, redactor, reason=reason)
+
+
+def repeated_retractions(facts: Facts, erased: Collection[str], redactor: Redactor) -> list[EventDraft]:
+    """The retractions without which a retracted fact would come back after an erasure of these events.
+
+    A retraction names the statements that it knew. One that was made since belongs to its fact only beside them.
+    """
+    drafts = []
+    for fact in facts.facts:
+        left = [name for name in fact.statement_ids if name not in erased]
+        verdicts = [one.event_id for one in facts.answers_of(fact)] if fact.status is FactStatus.RETRACTED else []
+        is_affected = len(left) < len(fact.statement_ids) or any(name in erased for name in verdicts)
+        if verdicts and left and is_affected:
+            drafts.append(answer_draft(AnswerKind.RETRACTED, left, redactor))
+    return drafts
 
 
 def edit_draft(facts: Facts, fact_id: str, text: str, redactor: Redactor) -> EventDraft:

@@ -1,6 +1,6 @@
 """The use cases of facts: list, review, confirm, reject, edit, retract, explain. An answer is one event."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -74,6 +74,16 @@ class FactService:
     async def edit(self, fact_id: str, text: str) -> Fact:
         """Give a fact another text, which confirms it. Raises InvalidInput."""
         return await self._answer(partial(answers.edit_draft, fact_id=fact_id, text=text, redactor=self._redactor))
+
+    async def keep_retracted(self, erased: Collection[str]) -> None:
+        """Retract again, before an erasure of these events, what would come back with it."""
+
+        def work(connection: Transaction) -> None:
+            drafts = answers.repeated_retractions(self.projection.read(connection), erased, self._redactor)
+            if drafts:
+                self._log.append_in(connection, drafts)
+
+        await self._log.database.write(work)
 
     async def _answer(self, draft_of: Callable[[Facts], EventDraft]) -> Fact:
         """Record an answer that is decided on the newest facts; return the fact after it."""

@@ -77,6 +77,20 @@ def test_a_retracted_fact_stays_away_until_it_is_confirmed(home: Home) -> None:
         assert statements(sidecar) == [ALLERGY]
 
 
+def test_a_retracted_fact_does_not_come_back_with_an_erasure(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        first = sidecar.update(ALLERGY)
+        sidecar.call("understanding/retract", factId=facts(sidecar)[0]["factId"])
+        sidecar.update(ALLERGY, "好的，知道了")
+        sidecar.call("events/forget", eventIds=[first["eventId"]])
+        assert (statements(sidecar), statements(sidecar, "retracted")) == ([], [ALLERGY])
+        for event in sidecar.call("events/read", types=["fact_retracted"])["events"]:
+            sidecar.call("events/forget", eventIds=[event["event_id"]])
+        assert (statements(sidecar), statements(sidecar, "retracted")) == ([], [ALLERGY])
+        (fact,) = facts(sidecar, "retracted")
+        assert sidecar.call("understanding/confirm", factId=fact["factId"])["fact"]["status"] == "active"
+
+
 def test_a_conversation_that_is_not_saved_has_no_facts(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.call("memory/command", text="不要保存", sessionId="s1")
