@@ -16,6 +16,7 @@ SEMANTIC_NOTICES: Final = {  # printed with an answer that was not searched by w
     "partial": "Not all memories have vectors yet: some were compared by words alone.",
     "failed": "Found by words alone: the models did not answer. See the log of the sidecar.",
 }
+_MARKS_ZH: Final = {"important": "重要", "outdated": "过时", "reviewed": "已复核", "expired": "已过期"}
 _COMMANDS_ZH: Final = """没有听懂，什么也没有做。能听懂的有：
   记住这个 · 记住这个：…      保存当前对话，或一句话
   不要保存 · 标记为敏感对话    清除本次对话，之后也不保存
@@ -53,13 +54,20 @@ def show_hits(result: dict[str, Any]) -> None:
     for hit in result["hits"]:
         text = " ".join(hit["text"].split())
         shown = text if len(text) <= MAX_HIT_CHARS else text[: MAX_HIT_CHARS - 1] + "…"
-        echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({hit['origin']}, {hit['eventId']})")
+        about = ", ".join((hit["origin"], hit["eventId"], *_marks_of(hit).keys()))
+        echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({about})")
     if not result["hits"]:
         echo("nothing found")
     if result["partial"]:
         echo("The index is still being built: some memories are missing from this answer.", err=True)
     if result["semantic"] != "used":
         echo(SEMANTIC_NOTICES[result["semantic"]], err=True)
+
+
+def _marks_of(hit: dict[str, Any]) -> dict[str, str]:
+    """The marks of a daily record, and that a text no longer holds; each in English and in Chinese."""
+    marks = {name: _MARKS_ZH[name] for name in hit["marks"] if name in _MARKS_ZH}
+    return {**marks, "no longer holds": "不再成立"} if hit.get("superseded") else marks
 
 
 def show_context(result: dict[str, Any]) -> None:
@@ -134,6 +142,7 @@ def show_edited(result: dict[str, Any]) -> None:
 
 def show_reply(text: str, result: dict[str, Any]) -> None:
     """What a spoken command did. Exit 2 if `text` is no command."""
+    is_chinese = re.search("[\u4e00-\u9fff]", text) is not None
     if result["message"]:
         echo(result["message"])
     if result.get("page"):
@@ -141,11 +150,15 @@ def show_reply(text: str, result: dict[str, Any]) -> None:
     else:
         show_records(result.get("records", []))
     for hit in result.get("hits", []):
-        echo(f"{hit['date']}  {' '.join(hit['text'].split())}")
+        marks = _marks_of(hit)
+        names = (
+            f"  （{'，'.join(marks.values())}）" if is_chinese and marks else f"  ({', '.join(marks)})" if marks else ""
+        )
+        echo(f"{hit['date']}  {' '.join(hit['text'].split())}{names}")
     if "config" in result:
         show_options(result["config"], None)
     if result["command"] is None:
-        echo(_COMMANDS_ZH if re.search("[\u4e00-\u9fff]", text) else _COMMANDS_EN, err=True)
+        echo(_COMMANDS_ZH if is_chinese else _COMMANDS_EN, err=True)
         raise SystemExit(EXIT_USAGE)
 
 

@@ -129,6 +129,11 @@ class ContextService:
             await self._record_given(request.session_id, [hit.item.event_id for hit in hits])
         return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, hits), partial)
 
+    async def superseded(self, hits: Sequence[Hit]) -> frozenset[int]:
+        """The ids of the items among these hits that the user has replaced or taken back."""
+        facts = await self._known_facts()
+        return frozenset(hit.item.item_id for hit in hits if facts.is_outdated(hit.item))
+
     async def _candidates(
         self, search: SearchRequest, signals: MessageSignals, facts: KnownFacts
     ) -> tuple[list[Candidate], bool]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 from sync.clock import EPOCH, timestamp
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
+    from collections.abc import Collection
+
     from sync.context.model import Candidate, TurnContext
     from sync.recall.model import Hit, SearchResult
 
@@ -45,7 +47,8 @@ class HitJson(TypedDict):
     """`around`: the messages before and after it; `also`: events that say the same, folded into this hit.
 
     `relevance`: the probability that it matters for the question, 0 to 1, whatever else was found. `talk`: the same
-    conversation as other kinds of items; missing if there are none.
+    conversation as other kinds of items; missing if there are none. `superseded`: the user has said otherwise since, or
+    taken it back; missing if not.
     """
 
     eventId: str
@@ -66,6 +69,7 @@ class HitJson(TypedDict):
     also: list[str]
     relevance: NotRequired[float]
     talk: NotRequired[list[TalkPartJson]]
+    superseded: NotRequired[bool]
 
 
 class SearchJson(TypedDict):
@@ -125,9 +129,14 @@ class ContextJson(TypedDict):
 SCORE_DIGITS = 4  # of a score: more would differ between machines
 
 
-def search_to_json(value: "SearchResult") -> SearchJson:
+def search_to_json(value: "SearchResult", superseded: "Collection[int]" = ()) -> SearchJson:
+    """`superseded`: the ids of such items."""
+    hits = [hit_to_json(found) for found in value.hits]
+    for answer, found in zip(hits, value.hits, strict=True):
+        if found.item.item_id in superseded:
+            answer["superseded"] = True
     return {
-        "hits": [hit_to_json(found) for found in value.hits],
+        "hits": hits,
         "semantic": value.semantic,
         "since": _timestamp_or_none(value.since_ms),
         "until": _timestamp_or_none(value.until_ms),

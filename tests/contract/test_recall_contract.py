@@ -49,6 +49,7 @@ SAMPLES: Final[dict[str, tuple[Any, type]]] = {
         contract.search_to_json(SearchResult(HITS, "used", 1_767_858_552_000, None, includes_old=False)),
         SearchJson,
     ),
+    "superseded": (contract.search_to_json(SearchResult(HITS[1:], "off"), {KEPT.item_id}), SearchJson),
     "nothing": (contract.search_to_json(SearchResult((), "off", None, 2**62)), SearchJson),
     "context": (contract.context_to_json(TurnContext("<memory-k3v9>…", HITS[:1])), ContextJson),
     "explained": (

@@ -66,7 +66,8 @@ class ContextParams(Search, frozen=True):
 async def search(app: App, params: Search) -> SearchJson:
     """Search the memory; the best hits first."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
-    return contract.search_to_json(await app.recall().search(ask))
+    found = await app.recall().search(ask)
+    return contract.search_to_json(found, await app.context().superseded(found.hits))
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
