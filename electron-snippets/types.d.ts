@@ -190,6 +190,7 @@ export interface DocumentJson {
 }
 
 export interface EditedJson {
+  nothingWaits?: boolean;
   operations: Array<OperationJson>;
   sha256: string;
 }
@@ -331,6 +332,7 @@ export interface HitJson {
   projectPath: string | null;
   relevance?: number;
   score: number;
+  superseded?: boolean;
   talk?: Array<TalkPartJson>;
   text: string;
   ts: string;

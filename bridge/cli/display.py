@@ -140,6 +140,15 @@ def show_edited(result: dict[str, Any]) -> None:
     echo(", ".join(f"{count} {kind.removeprefix('entry_')}" for kind, count in counts.items()))
 
 
+def show_resolved(answer: str, result: dict[str, Any]) -> None:
+    if result.get("nothingWaits"):
+        echo("nothing waits for an answer: `status` has no such warning")
+    elif result["operations"]:
+        show_edited(result)
+    else:
+        echo("accepted" if answer == "accept" else "restored")
+
+
 def show_reply(text: str, result: dict[str, Any]) -> None:
     """What a spoken command did. Exit 2 if `text` is no command."""
     is_chinese = re.search("[\u4e00-\u9fff]", text) is not None

@@ -103,7 +103,7 @@ def restore(sha256: str) -> Request:
 
 
 def resolve(answer: str) -> Request:
-    return Request("memory/resolve", {"answer": answer}, display.show_edited, repeatable=False)
+    return Request("memory/resolve", {"answer": answer}, partial(display.show_resolved, answer), repeatable=False)
 
 
 def parse_event_filter(text: str) -> dict[str, Any]:

@@ -68,8 +68,11 @@ class OperationJson(TypedDict):
 
 
 class EditedJson(TypedDict):
+    """`nothingWaits`: true if no warning waited for the answer of `memory/resolve`, else missing."""
+
     operations: list[OperationJson]
     sha256: str
+    nothingWaits: NotRequired[bool]
 
 
 class HistoryJson(TypedDict):

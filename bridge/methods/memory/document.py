@@ -51,4 +51,6 @@ async def resolve(app: App, params: Resolve) -> EditedJson:
     """Answer a mass deletion or erasure: accept it, or keep the lines."""
     edited = await app.writable_document().resolve(params.answer)
     view = await app.document.view()
-    return {"operations": [], "sha256": view.sha256} if edited is None else edit_to_json(edited)
+    if edited is None:
+        return {"operations": [], "sha256": view.sha256, "nothingWaits": True}
+    return {"operations": edit_to_json(edited)["operations"], "sha256": view.sha256}

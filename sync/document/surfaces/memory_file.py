@@ -212,7 +212,6 @@ class MemoryFile:
         """
         async with self._lock:
             await self._reconcile()  # the file may have changed since the question
-            edited = None
             if not self.notices & RESOLVABLE:
                 edited = await self.withheld_erasures.answer(accept=answer == "accept")
             elif Notice.CLOUD_MASS_DELETE in self.notices:
@@ -222,17 +221,18 @@ class MemoryFile:
                 data = disk.data if (disk := await stable_read(self.path, self._sleep)) else b""
                 edited = await self.versions.ingest_file(sha256(data), parse(data), confirmed=True)
             else:
-                await self._restore_file()
+                edited = await self._restore_file()
             await self._reconcile()
         return edited
 
-    async def _restore_file(self) -> None:
+    async def _restore_file(self) -> EditResult:
         """Write the newest version over a file that lost its lines; its content is kept as a version."""
         disk = await stable_read(self.path, self._sleep)
         if disk is not None and not (document := parse(disk.data)).is_blank:
             await self.versions.keep_as_version(document)
         if (current := await self.versions.newest()) is not None:
             await self._write(disk, current)
+        return EditResult((), "")
 
     async def _reconcile(self, expected_sha256: str | None = None) -> None:
         cached = await self._app_cache.ingest(file_first=not self.is_unchanged and self.path.exists())

@@ -83,7 +83,7 @@ class CloudHistory:
         if answer == "accept":
             return await self.ingest(self._unconfirmed_text, confirmed=True)
         await self._keep_as_version(self._unconfirmed_text)
-        return None
+        return EditResult((), "")
 
     async def _keep_as_version(self, text: str) -> None:
         """Keep that text in the history; our document stays as it is."""

@@ -178,8 +178,9 @@ class TestByCommandLine:
         assert "- 第 3 条\n" in home.file.read_text("utf-8")
         home.file.write_bytes(b"")
         wait_until(lambda: warnings(sidecar) == ["suspicious_mass_delete"])
-        home.run("resolve", "restore")
+        assert home.run("resolve", "restore").stdout == "restored\n"
         assert "- 第 3 条\n" in home.file.read_text("utf-8")
+        assert "nothing waits" in home.run("resolve", "restore").stdout
         refused = home.run("--json", "restore", "0" * 64, check=False)
         assert (refused.returncode, "history" in refused.stderr) == (2, True)
 

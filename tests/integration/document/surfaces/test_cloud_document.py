@@ -268,7 +268,9 @@ class TestMassDelete:
     ) -> None:
         assert not await ingest_foreign(harness, foreign)
         events = await manual_edits(harness)
-        assert await harness.memory.resolve("restore") is None
+        edited = await harness.memory.resolve("restore")
+        assert edited is not None
+        assert edited.operations == ()
         assert await ingest_foreign(harness, foreign)
         assert await manual_edits(harness) == events
         assert all(f"- 第{number}条\n" in harness.text for number in "甲乙丙丁戊己庚辛")
