@@ -94,6 +94,9 @@ def _draft(
 ) -> EventDraft:
     fact = find_fact(facts, fact_id)
     if fact.status not in _ALLOWED[kind]:
+        if fact.is_over:
+            hint = "State it again with a day that is still to come."
+            raise InvalidInput(f"the last day of the fact was {fact.valid_until}", field="factId", hint=hint)
         raise InvalidInput(f"the fact is {fact.status}", field="factId", hint=_HINTS[kind])
     return answer_draft(kind, fact.statement_ids, redactor, statement=statement, reason=reason)
 

@@ -90,3 +90,9 @@ class Fact:
     status: FactStatus
     superseded_by: str | None = None  # the fact_id that replaced it
     statement_ids: tuple[str, ...] = ()  # of its statements, its own id first
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last day is over; nothing replaced it."""
+        is_date = self.valid_until is not None and len(self.valid_until) == len("2026-03-14")
+        return self.status is FactStatus.SUPERSEDED and self.superseded_by is None and is_date

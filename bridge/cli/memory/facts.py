@@ -120,7 +120,8 @@ def _show_review(result: dict[str, Any]) -> None:
 def _show_answer(done: str) -> Any:
     def show(result: dict[str, Any]) -> None:
         fact = result["fact"]
-        typer.echo(f"{done}：{fact['statement']}")
+        over = f"，但 {fact['validUntil']} 已过，不再有效" if _is_over(fact) else ""
+        typer.echo(f"{done}{over}：{fact['statement']}")
 
     return show
 
@@ -129,7 +130,7 @@ def _show_explanation(result: dict[str, Any]) -> None:
     fact = result["fact"]
     typer.echo(fact["statement"])
     typer.echo(f"- ID：{fact['factId']}")
-    typer.echo(f"- 状态：{STATUSES[fact['status']]}，{SECTIONS[fact['section']]}，来源：{ORIGINS[fact['origin']]}")
+    typer.echo(f"- 状态：{_status(fact)}，{SECTIONS[fact['section']]}，来源：{ORIGINS[fact['origin']]}")
     if fact["slot"]:
         typer.echo(f"- 主题：{fact['slot']}")
     until = f" 至 {_day(fact['validUntil'])}" if fact["validUntil"] else ""
@@ -144,8 +145,18 @@ def _show_explanation(result: dict[str, Any]) -> None:
 
 
 def _line(fact: dict[str, Any]) -> str:
-    status = "" if fact["status"] == "active" else f"（{STATUSES[fact['status']]}）"
+    status = "" if fact["status"] == "active" else f"（{_status(fact)}）"
     return f"- [{fact['factId']}] {fact['statement']}{status}"
+
+
+def _status(fact: dict[str, Any]) -> str:
+    return "已过期" if _is_over(fact) else STATUSES[fact["status"]]
+
+
+def _is_over(fact: dict[str, Any]) -> bool:
+    """Whether the last day of a fact is over; nothing replaced it. Else its end is a time."""
+    is_ended = fact["status"] == "superseded" and fact["supersededBy"] is None
+    return is_ended and fact["validUntil"] is not None and "T" not in fact["validUntil"]
 
 
 def _day(time: str) -> str:
