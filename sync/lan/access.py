@@ -34,6 +34,7 @@ HINTS: Final = {
     "too_slow": "It did not answer in time.",
     "protocol_error": "It sent something else than this program does.",
     "other_version": "Update xiaobai-memory on the older of the two devices.",
+    "storage_failed": "The disk of one of the two is full, or its database is busy: `xiaobai-memory doctor` there.",
     "too_many_connections": "Some machine opens many connections to this port.",
     "wrong_code": "Some device entered a wrong pairing code; five of them end it.",
     "other_account": "The two memories belong to different accounts: log in to one account on both.",

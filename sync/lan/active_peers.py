@@ -34,7 +34,10 @@ class ActivePeer:
 
 
 class ActivePeers:
-    """The connected devices, by public key. `connection_lost` and `changed` count ends, and all changes."""
+    """The connected devices, by public key.
+
+    `connection_lost` counts the ends that no side has chosen, `changed` all changes.
+    """
 
     def __init__(self, events: EventLog, device: LocalDevice, refusals: Refusals, clock: Clock) -> None:
         self._log = events
@@ -100,22 +103,29 @@ class ActivePeers:
         """Exchange events until the connection ends; why it ended is noted."""
         follower = LogFollower(self._log.changed, partial(self._refusal_now, key, peer))
         connection = PeerConnection(peer.channel, peer.exchange, follower)
+        is_worth_a_try = True  # at once; what made one of the two end it would end the next connection as well
         try:
             await connection.run()
         except ConnectionRefused as error:
+            is_worth_a_try = error.cause is RefusalCause.DUPLICATE  # after a login, or this one has crossed another
             await self.dismiss(peer.channel, error.cause, peer.device_id)
         except TimeoutError:
             await self.dismiss(peer.channel, RefusalCause.SLOW, peer.device_id)
         except ProtocolError:
+            is_worth_a_try = False
             await self.dismiss(peer.channel, RefusalCause.PROTOCOL, peer.device_id)
-        except (OSError, EOFError, StorageError):
-            pass  # it left, or the disk is full; both are over by themselves
+        except StorageError:
+            is_worth_a_try = False
+            await self.dismiss(peer.channel, RefusalCause.STORAGE, peer.device_id)
+        except (OSError, EOFError):
+            pass  # it left
         finally:
             peer.channel.abort()
             if self.by_key.get(key) is peer:
                 del self.by_key[key]
                 self.changed.increment()
-                self.connection_lost.increment()
+                if is_worth_a_try:
+                    self.connection_lost.increment()
 
     async def dismiss(self, channel: PeerChannel, cause: RefusalCause, device_id: str = "") -> None:
         """Tell the peer why, if it still listens, and close."""

@@ -1,5 +1,6 @@
 """Carry out one peer's conversation on the log: read what to send, store what came."""
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
@@ -21,6 +22,8 @@ from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import Event
 
+log = logging.getLogger(__name__)
+
 
 class PeerExchange:
     """The exchange of events with one peer. Methods yield the messages to send, in order.
@@ -35,6 +38,7 @@ class PeerExchange:
         self._conversation: PeerConversation | None = None
         self.sent = 0
         self.received = 0
+        self._left_out = 0  # malformed events
 
     @property
     def is_level(self) -> bool:
@@ -66,7 +70,7 @@ class PeerExchange:
                     async for message in self._read_events(asked):
                         yield message
                 case StoreEvents() as came:
-                    await self._store(records.parse_records(came.records, came.asked))
+                    await self._take_in(came)
                 case CheckNumbers(last):
                     await self._log.database.read(store.check_numbers, last)
                 case ReadHoldings():
@@ -90,6 +94,15 @@ class PeerExchange:
             is_unsigned = event.type == PAYLOAD_FORGOTTEN and SIGNATURE_FIELD not in event.extra
             signed += await self._guard.sign_requests([event]) if is_unsigned and event.device_id in own else [event]
         return signed
+
+    async def _take_in(self, came: StoreEvents) -> None:
+        """Store what came, without malformed events; the first ones of a connection are logged."""
+        received = records.parse_records(came.records, came.asked)
+        left_out = len(came.records) - len(received)
+        if left_out and not self._left_out:
+            log.warning("malformed events of a device on the local network were left out: %d", left_out)
+        self._left_out += left_out
+        await self._store(received)
 
     async def _store(self, received: Sequence[Event]) -> None:
         review = await self._guard.review_for(received)

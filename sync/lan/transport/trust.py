@@ -16,6 +16,7 @@ class RefusalCause(StrEnum):
     SLOW = "too_slow"  # a deadline passed
     PROTOCOL = "protocol_error"
     VERSION = "other_version"
+    STORAGE = "storage_failed"
     FULL = "too_many_connections"
     DUPLICATE = "already_connected"
     WRONG_CODE = "wrong_code"  # of a pairing

@@ -201,7 +201,22 @@ async def test_two_databases_that_continue_one_history_end_the_connection_with_t
         )
         await b.connect(c)
         await drained(c, "copied_database")
+        await drained(b, "copied_database")
         assert await c.texts() == ["甲"]
+        await until(lambda: not b.service.peers())
+        assert b.service._peers.connection_lost.count == c.service._peers.connection_lost.count == 0, "not tried at once"
+
+
+async def test_a_device_whose_disk_is_full_says_so_and_is_not_tried_again_at_once(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await b.device.database.write(lambda connection: connection.exec_driver_sql("pragma max_page_count = 1"))
+        await a.device.log.append([draft("长" * 15_000)] * 20)
+        await a.connect(b)
+        await drained(a, "storage_failed")
+        await drained(b, "storage_failed")
+        await until(lambda: not a.service.peers() and not b.service.peers())
+        assert a.service._peers.connection_lost.count == b.service._peers.connection_lost.count == 0
+        assert await b.texts() == []
 
 
 async def test_an_older_tls_version_is_refused(tmp_path: Path) -> None:
