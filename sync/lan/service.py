@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sync import __version__
 from sync.clock import Clock
-from sync.errors import LanOff, PeerRefused, PeerUnreachable, StorageError, location_of
+from sync.errors import InvalidInput, LanOff, PeerRefused, PeerUnreachable, StorageError, location_of
 from sync.lan.active_peers import ActivePeer, ActivePeers, peer_json
 from sync.lan.discovery.pairing_search import PairingSearch
 from sync.lan.late_erasures import follow_late_erasures
@@ -22,7 +22,7 @@ from sync.lan.protocol.frames import Hello, ProtocolError
 from sync.lan.transport.certificates import key_of_certificate
 from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
 from sync.lan.transport.connection import ConnectionRefused, greet
-from sync.lan.transport.listener import PeerListener, open_listener, refusal_of_handshake
+from sync.lan.transport.listener import PeerListener, is_listening_at, open_listener, refusal_of_handshake
 from sync.lan.transport.refusals import Refusals
 from sync.lan.transport.tls_contexts import TlsContexts
 from sync.lan.transport.trust import RefusalCause
@@ -145,9 +145,10 @@ class LanService:
         return True
 
     async def connect(self, host: str, port: int) -> LanPeerJson:
-        """Connect to a device, and again whenever the connection ends. LanOff, PeerUnreachable, PeerRefused."""
+        """Connect to a device, and again whenever it ends. InvalidInput, LanOff, PeerUnreachable, PeerRefused."""
         if self._group is None:
             raise LanOff("this device does not listen on the local network now")
+        await self._refuse_own_address(host, port)
         peer, key, is_new = await self._dial(host, port)
         connector = self._connectors.get((host, port))
         if is_new and (connector is None or connector.done()):
@@ -155,6 +156,12 @@ class LanService:
                 end_on_defect(self._keep_connected(host, port, (key, peer)))
             )
         return peer_json(peer)
+
+    async def _refuse_own_address(self, host: str, port: int) -> None:
+        """Raises InvalidInput. A connection to itself would look like one of a copied data directory."""
+        if self.listening_at is not None and await is_listening_at(self.listening_at, host, port):
+            hint = "Give the address and port of the other device: `xiaobai-memory lan status` there shows the port."
+            raise InvalidInput("this address is that of this device itself", field="host", hint=hint)
 
     async def _dial(self, host: str, port: int) -> tuple[ActivePeer, str, bool]:
         """Connect, greet and register. The flag is False for a device that is connected already."""
@@ -250,7 +257,9 @@ class LanService:
         return pairing.show([(address, self.listening_at[1]) for address in addresses])
 
     async def enter_code(self, invitation: "Invitation") -> LanPairingJson:
-        """Pair with the device that shows a code, and connect to it. LanOff, PeerUnreachable, PeerRefused."""
+        """Pair with the device that shows a code, and connect to it. Raises as `connect`."""
+        for address in invitation.addresses:
+            await self._refuse_own_address(*address)
         paired, (host, port) = await (await self.pairing()).enter(invitation)
         if invitation.addresses:
             with contextlib.suppress(LanOff, PeerRefused, PeerUnreachable):

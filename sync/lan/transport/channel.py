@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,11 @@ from sync.lan.protocol.frames import Message
 
 BUFFER_BYTES: Final = 128 * 1024  # read ahead of a peer; twice as many at most, whoever it is
 MAPPED_IPV4: Final = "::ffff:"  # before an IPv4 address of a socket for both versions
+
+
+def readable_address(name: Sequence[object]) -> str:
+    """The address in a socket's name; an IPv4 address in its own form."""
+    return str(name[0]).removeprefix(MAPPED_IPV4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,8 @@ class PeerChannel:
         self.deadlines = deadlines
         tls, name = writer.get_extra_info("ssl_object"), writer.get_extra_info("peername") or ("", 0)
         self.peer_certificate: bytes | None = None if tls is None else tls.getpeercert(binary_form=True)  # in DER
-        self.address = (str(name[0]), int(name[1]))
-        self.local_address = str((writer.get_extra_info("sockname") or ("",))[0]).removeprefix(MAPPED_IPV4)
+        self.address = (readable_address(name), int(name[1]))
+        self.local_address = readable_address(writer.get_extra_info("sockname") or ("",))
 
     async def send(self, message: Message) -> None:
         await self.send_frame(frames.encode(message))

@@ -6,10 +6,11 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
+from ipaddress import ip_address
+from typing import Any, Final
 
 from sync.errors import location_of
-from sync.lan.transport.channel import Deadlines, PeerChannel, accept_tls
+from sync.lan.transport.channel import Deadlines, PeerChannel, accept_tls, readable_address
 from sync.lan.transport.trust import RefusalCause
 
 MAX_CONNECTIONS: Final = 16  # open ones and those not admitted together
@@ -36,6 +37,28 @@ def open_listener(address: str, port: int) -> socket.socket:
         listening = socket.create_server(("", port), backlog=BACKLOG)
     listening.setblocking(False)
     return listening
+
+
+async def is_listening_at(listening_at: tuple[str, int], host: str, port: int) -> bool:
+    """Whether this device itself would answer at an address of that port."""
+    if port != listening_at[1]:
+        return False
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    if not ip_address(listening_at[0]).is_unspecified:
+        return any(name[0] == listening_at[0] for *_, name in found)
+    return any(_is_of_this_machine(family, name) for family, *_, name in found)
+
+
+def _is_of_this_machine(family: int, name: tuple[Any, ...]) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as trying:
+        try:
+            trying.bind((name[0], 0, *name[2:]))
+        except OSError:
+            return False
+    return True
 
 
 class PeerListener:
@@ -66,7 +89,7 @@ class PeerListener:
                 except OSError:  # such as too many open files
                     await asyncio.sleep(ACCEPT_PAUSE)
                     continue
-                address = str(name[0])
+                address = readable_address(name)
                 if self._open >= MAX_CONNECTIONS or self._places[address] >= MAX_PLACES_PER_ADDRESS:
                     connection.close()
                     self._on_refusal(RefusalCause.FULL, address)

@@ -64,7 +64,12 @@ class Node:
 
 @asynccontextmanager
 async def nodes(
-    folder: Path, server: FakeServer, *names: str, deadlines: Deadlines | None = None, account: str | None = None
+    folder: Path,
+    server: FakeServer,
+    *names: str,
+    deadlines: Deadlines | None = None,
+    account: str | None = None,
+    listens_at: str = "127.0.0.1",
 ) -> AsyncIterator[list[Node]]:
     """Nodes that all trust each other. With an `account` they announce themselves on the loopback interface.
 
@@ -72,7 +77,7 @@ async def nodes(
     """
     deadlines = deadlines or replace(Deadlines(), failed=0.0)
     async with devices(folder, server, *names) as opened:
-        made = [await _node(device, deadlines, account) for device in opened]
+        made = [await _node(device, deadlines, account, listens_at) for device in opened]
         for node in made:
             node.keys |= {other.public_key: other.device.log.device_id for other in made}
         tasks = [asyncio.create_task(node.service.run()) for node in made]
@@ -85,7 +90,7 @@ async def nodes(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _node(device: Device, deadlines: Deadlines, account: str | None) -> Node:
+async def _node(device: Device, deadlines: Deadlines, account: str | None, listens_at: str) -> Node:
     key = device_key_in(device.folder)
 
     async def trust_of(own_key: str) -> TrustList:
@@ -102,7 +107,7 @@ async def _node(device: Device, deadlines: Deadlines, account: str | None) -> No
     if account is not None:
         await pairings.join(AccountClaim(account, "a user"))
     local = LocalDevice(key, guard_of(device), trust_of, pairings, hello, device.folder, device.account.changed)
-    settings = LanSettings(enabled="on", address="127.0.0.1")
+    settings = LanSettings(enabled="on", address=listens_at)
     public_key = await key.public_key()
     clock = LoopClock(seed=hash(public_key))
     service = LanService(device.log, local, clock=clock, settings=settings, deadlines=deadlines)

@@ -11,13 +11,14 @@ from typing import cast
 
 import pytest
 
-from sync.errors import LanOff, PeerRefused, PeerUnreachable
+from sync.errors import InvalidInput, LanOff, PeerRefused, PeerUnreachable
 from sync.lan.exchange import PeerExchange
+from sync.lan.pairing.code import Invitation
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
 from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, accept_tls, connect_tls
-from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, open_listener
+from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, is_listening_at, open_listener
 from sync.lan.transport.tls_contexts import pairing_context
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
@@ -53,6 +54,16 @@ async def test_events_travel_both_ways_over_one_connection(tmp_path: Path) -> No
         assert "后来" in await a.texts()
         await until(lambda: all(node.service.peers()[0].level for node in (a, b)))
         assert [peer.device_id for peer in b.service.peers()] == ["device-a"]
+
+
+async def test_an_ipv4_address_is_shown_as_one_also_by_a_socket_for_both_versions(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", listens_at="") as (a, b):
+        with bare_connection(b) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            await drained(b, "tls_failed")
+        await a.connect(b)
+        await until(b.service.peers, b.service.changed)
+        assert {one.address for one in (*b.service.peers(), *b.service.refusals.newest_first())} == {"127.0.0.1"}
 
 
 async def test_a_device_passes_on_what_came_from_another(tmp_path: Path) -> None:
@@ -429,6 +440,17 @@ async def test_nobody_at_the_address_is_an_error_that_says_so(tmp_path: Path) ->
     async with nodes(tmp_path, new_server(), "a") as (a,):
         with pytest.raises(PeerUnreachable):
             await a.service.connect("127.0.0.1", free_port())
+
+
+@pytest.mark.parametrize("listens_at", ["127.0.0.1", ""])
+async def test_the_address_of_this_device_itself_is_an_error_and_no_copy(tmp_path: Path, listens_at: str) -> None:
+    async with nodes(tmp_path, new_server(), "a", listens_at=listens_at) as (a,):
+        with pytest.raises(InvalidInput, match="itself"):
+            await a.connect(a)
+        with pytest.raises(InvalidInput, match="itself"):
+            await a.service.enter_code(Invitation("12345678", (("localhost", a.port),)))
+        assert a.causes() == []
+        assert not await is_listening_at(("::", a.port), "192.0.2.1", a.port)
 
 
 async def test_something_else_at_the_address_is_an_error(tmp_path: Path) -> None:
