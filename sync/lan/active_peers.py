@@ -86,18 +86,20 @@ class ActivePeers:
         """
         trust = await self._device.trust()
         device_id = trust.device_of(key)
-        if (older := self.by_key.get(key)) is not None:
+        older = self.by_key.get(key)
+        if older is not None:
             preferred = "outgoing" if trust.own_key < key else "incoming"
             stays = preferred if older.direction != direction else "outgoing"
             if older.direction == stays and not older.channel.is_silent:
                 await self.dismiss(channel, RefusalCause.DUPLICATE, device_id)
                 return older
-            await self.dismiss(older.channel, RefusalCause.DUPLICATE, device_id)
         exchange = PeerExchange(self._log, self._device.guard, self._clock)
         now = timestamp(self._clock.now())
-        self.by_key[key] = ActivePeer(channel, exchange, *greeting, device_id, direction, now)
+        peer = self.by_key[key] = ActivePeer(channel, exchange, *greeting, device_id, direction, now)
         self.changed.increment()
-        return self.by_key[key]
+        if older is not None:
+            await self.dismiss(older.channel, RefusalCause.DUPLICATE, device_id)
+        return peer
 
     async def run(self, key: str, peer: ActivePeer) -> None:
         """Exchange events until the connection ends; why it ended is noted."""
@@ -128,7 +130,7 @@ class ActivePeers:
                     self.connection_lost.increment()
 
     async def dismiss(self, channel: PeerChannel, cause: RefusalCause, device_id: str = "") -> None:
-        """Tell the peer why, if it still listens, and close."""
+        """Tell the peer why, and close."""
         address = channel.address[0]
         if cause is not RefusalCause.DUPLICATE:
             if not device_id:
@@ -136,12 +138,7 @@ class ActivePeers:
                 device_id = trust.device_of(key_of_certificate(channel.peer_certificate, trust.known_keys) or "")
             self._refusals.add(cause, address, device_id)
             self.changed.increment()
-        try:
-            await channel.send(frames.Bye(cause))
-        except (OSError, TimeoutError):
-            channel.abort()
-        else:
-            channel.close()
+        channel.close_with(frames.Bye(cause))
 
 
 def peer_json(peer: ActivePeer) -> LanPeerJson:

@@ -73,8 +73,16 @@ class PeerChannel:
             header = await self._reader.readexactly(frames.LENGTH_BYTES)
         async with asyncio.timeout(self.deadlines.frame):
             body = await self._reader.readexactly(frames.body_length(header, limit))
+        if self._is_closed:
+            raise ConnectionResetError("the connection was closed here")
         self._last_received = asyncio.get_running_loop().time()
         return body
+
+    def close_with(self, message: Message) -> None:
+        """Close after a last message, without waiting: a peer that does not read must not hold up its successor."""
+        if not self._is_closed:
+            self._writer.write(frames.encode(message))
+            self.close()
 
     def close(self) -> None:
         """Close without waiting: a peer that vanished would not answer."""

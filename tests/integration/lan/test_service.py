@@ -17,7 +17,7 @@ from sync.lan.pairing.code import Invitation
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
-from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, accept_tls, connect_tls
+from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, PeerChannel, accept_tls, connect_tls
 from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, is_listening_at, open_listener
 from sync.lan.transport.tls_contexts import pairing_context
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
@@ -126,6 +126,16 @@ async def test_a_silent_connection_gives_way_to_a_new_one_whoever_made_it(tmp_pa
         await until(lambda: first.service._active.get(second.public_key) not in (None, kept))
         await first.device.record_notes("之后")
         await level(a, b)
+
+
+async def test_a_connection_that_nobody_reads_does_not_hold_up_its_successor(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=Deadlines(frame=600.0, failed=0.0)) as (a, b):
+        channel, exchange = await fill_unread_connection(b, a, count=400)
+        await until(lambda: exchange.sent)
+        await b.connect(a)
+        await a.device.record_notes("之后")
+        await eventually(lambda: _count(b, 401), b.device.log.changed)
+        channel.abort()
 
 
 # --- who is refused -------------------------------------------------------------------------------------------
@@ -352,13 +362,7 @@ async def test_a_peer_that_sends_a_frame_byte_by_byte_is_dropped_at_the_frames_d
 async def test_a_peer_that_requests_and_does_not_read_gets_one_answer_into_memory(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
         count, replica = 400, a.device.replica_id
-        await a.device.log.append([draft("长" * 15_000)] * count)  # 18 MB, more than sockets hold
-        channel = await b.raw_channel(a)
-        cast("asyncio.Transport", channel._writer.transport).pause_reading()
-        await channel.send(GREETING)
-        await until(a.service.peers, a.service.changed)
-        exchange = a.service._active[b.public_key].exchange
-        await channel.send(frames.Have("rep_b", {}, {}))
+        channel, exchange = await fill_unread_connection(b, a, count=count)
         for _ in range(100):
             await channel.send(frames.Want(replica, {replica: [(1, count)]}))
             await until(lambda: exchange.sent)
@@ -366,6 +370,20 @@ async def test_a_peer_that_requests_and_does_not_read_gets_one_answer_into_memor
         await until(lambda: _peer_epoch(exchange) == "rep_c")
         assert exchange.sent == count
         channel.abort()
+
+
+async def fill_unread_connection(caller: Node, node: Node, *, count: int) -> tuple[PeerChannel, PeerExchange]:
+    """Request 18 MB, more than sockets hold, and read none of it."""
+    replica = node.device.replica_id
+    await node.device.log.append([draft("长" * 15_000)] * count)
+    channel = await caller.raw_channel(node)
+    cast("asyncio.Transport", channel._writer.transport).pause_reading()
+    await channel.send(GREETING)
+    await until(node.service.peers, node.service.changed)
+    exchange = node.service._active[caller.public_key].exchange
+    await channel.send(frames.Have("rep_b", {}, {}))
+    await channel.send(frames.Want(replica, {replica: [(1, count)]}))
+    return channel, exchange
 
 
 def _peer_epoch(exchange: PeerExchange) -> str | None:
