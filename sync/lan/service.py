@@ -212,7 +212,7 @@ class LanService:
     async def _serve_incoming(self, channel: PeerChannel, admit: Callable[[], None]) -> None:
         try:
             if channel.peer_certificate is None and self._pairing is not None and self._pairing.is_showing:
-                await self._pairing.serve(channel)
+                await self._pairing.serve(channel, admit)
                 return
             key = await self._judged(channel)
             hello = await greet(channel, await self._device.hello())

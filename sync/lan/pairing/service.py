@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -108,14 +108,17 @@ class PairingService:
             self._note_outcome(self._shown_code, LanPairingJson("failed", cause=PairingCause.CANCELLED))
             self._note_change()
 
-    async def serve(self, channel: PeerChannel) -> None:
-        """Talk to a device without certificate while a code is shown, and close the channel."""
+    async def serve(self, channel: PeerChannel, admit: Callable[[], None]) -> None:
+        """Talk to a device without certificate while a code is shown, and close the channel.
+
+        `admit` is called once it has entered the code.
+        """
         shown = self._shown_code
         assert shown is not None
         side = ShowingSide(shown, await self._own_device(), self._clock.random_bytes)
         try:
             async with asyncio.timeout(PAIRING_TIMEOUT):
-                paired = await self._serve(channel, side)
+                paired = await self._serve(channel, side, admit)
             self._note_outcome(shown, _paired_json(paired))
         except PairingRefused as error:
             if (cause := RECORDED_CAUSES.get(error.cause)) is not None:
@@ -135,11 +138,12 @@ class PairingService:
             channel.close()
             self._note_change()
 
-    async def _serve(self, channel: PeerChannel, side: ShowingSide) -> PairedDevice:
+    async def _serve(self, channel: PeerChannel, side: ShowingSide, admit: Callable[[], None]) -> PairedDevice:
         while True:
             message = decode_message(await self._receive(channel))
             answers, paired = side.on_message(message, self._clock.monotonic())
             if paired is not None:
+                admit()
                 await self._store(paired.card)
             try:
                 for answer in answers:

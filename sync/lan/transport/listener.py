@@ -65,7 +65,9 @@ class PeerListener:
     """Accepts on one socket until cancelled. `serve` gets each channel after its handshake and closes it.
 
     The second argument of `serve` is called when the peer is admitted. Until then it takes one of its address's
-    places, and for a moment longer if it never is: nobody can make this device do handshakes all the time.
+    places, and for a moment longer if it never is: nobody can make this device do handshakes all the time. If all
+    places are taken, the one that has waited longest to be admitted is ended: strangers with many addresses cannot keep
+    the places, and a device needs its place for a moment only.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class PeerListener:
         self._on_refusal = on_refusal
         self._open = 0
         self._places = Counter[str]()  # of connections that are not admitted, by address
+        self._waiting: dict[asyncio.Task[None], str] = {}  # not admitted yet, with their address; the oldest first
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -90,34 +93,52 @@ class PeerListener:
                     await asyncio.sleep(ACCEPT_PAUSE)
                     continue
                 address = readable_address(name)
-                if self._open >= MAX_CONNECTIONS or self._places[address] >= MAX_PLACES_PER_ADDRESS:
+                is_full = self._open >= MAX_CONNECTIONS
+                if self._places[address] >= MAX_PLACES_PER_ADDRESS or (is_full and not self._waiting):
                     connection.close()
                     self._on_refusal(RefusalCause.FULL, address)
                     await asyncio.sleep(REFUSED_PAUSE)
                     continue
+                if is_full:
+                    self._end_oldest()
                 self._open += 1
                 self._places[address] += 1
-                group.create_task(self._handle(connection, address))
+                self._waiting[group.create_task(self._handle(connection, address))] = address
+                await asyncio.sleep(REFUSED_PAUSE if is_full else 0)  # a task that has not begun cannot be ended
+
+    def _end_oldest(self) -> None:
+        task = next(iter(self._waiting))
+        self._on_refusal(RefusalCause.FULL, self._waiting.pop(task))
+        task.cancel()
 
     async def _handle(self, connection: socket.socket, address: str) -> None:
-        is_admitted = False
+        task = asyncio.current_task()
+        assert task is not None
+        is_admitted, pause, channel = False, self._deadlines.failed, None
 
         def admit() -> None:
             nonlocal is_admitted
             is_admitted = True
+            self._waiting.pop(task, None)
             self._leave_place(address)
 
         try:
             channel = await self._shake_hands(connection, address)
             if channel is not None:
                 await self._serve(channel, admit)
+        except asyncio.CancelledError:
+            pause = 0.0  # another has its place
+            if channel is not None:
+                channel.abort()
+            raise
         except Exception as error:  # noqa: BLE001 - a defect in one connection ends that one only
             log.error("a connection on the local network ended: %s", location_of(error))  # noqa: TRY400 - no text
         finally:
+            self._waiting.pop(task, None)
             if is_admitted:
                 self._open -= 1
             else:
-                asyncio.get_running_loop().call_later(self._deadlines.failed, self._forget_refused, address)
+                asyncio.get_running_loop().call_later(pause, self._forget_refused, address)
 
     def _leave_place(self, address: str) -> None:
         self._places[address] -= 1

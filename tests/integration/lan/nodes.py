@@ -142,8 +142,8 @@ async def refused_silently(channel: PeerChannel) -> bool:
     return True
 
 
-def bare_connection(node: Node) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", node.port))
+def bare_connection(node: Node, address: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", node.port), source_address=(address, 0))
 
 
 def free_port() -> int:

@@ -63,7 +63,8 @@ async def test_an_ipv4_address_is_shown_as_one_also_by_a_socket_for_both_version
             await drained(b, "tls_failed")
         await a.connect(b)
         await until(b.service.peers, b.service.changed)
-        assert {one.address for one in (*b.service.peers(), *b.service.refusals.newest_first())} == {"127.0.0.1"}
+        assert [peer.address for peer in b.service.peers()] == ["127.0.0.1"]
+        assert [refusal.address for refusal in b.service.refusals.newest_first()] == ["127.0.0.1"]
 
 
 async def test_a_device_passes_on_what_came_from_another(tmp_path: Path) -> None:
@@ -225,7 +226,9 @@ async def test_two_databases_that_continue_one_history_end_the_connection_with_t
         await drained(b, "copied_database")
         assert await c.texts() == ["甲"]
         await until(lambda: not b.service.peers())
-        assert b.service._peers.connection_lost.count == c.service._peers.connection_lost.count == 0, "not tried at once"
+        assert b.service._peers.connection_lost.count == c.service._peers.connection_lost.count == 0, (
+            "not tried at once"
+        )
 
 
 async def test_a_device_whose_disk_is_full_says_so_and_is_not_tried_again_at_once(tmp_path: Path) -> None:
@@ -409,6 +412,18 @@ async def test_one_address_cannot_take_all_places_and_a_device_still_gets_in(tmp
             connection.close()
         await eventually(lambda: _connects(b, a))
     assert MAX_PLACES_PER_ADDRESS < MAX_CONNECTIONS
+
+
+async def test_strangers_with_many_addresses_keep_no_device_out(tmp_path: Path) -> None:
+    """On Linux each of 127.0.0.0/8 is an address of this machine."""
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=Deadlines(handshake=600.0, failed=0.0)) as (a, b):
+        addresses = [f"127.0.0.{number}" for number in range(2, 2 + MAX_CONNECTIONS)]
+        held = [bare_connection(a, address) for address in addresses for _ in range(2)]
+        await drained(a, "too_many_connections")
+        assert (await b.connect(a)).device_id == "device-a"
+        await until(a.service.peers, a.service.changed)
+        for connection in held:
+            connection.close()
 
 
 async def test_a_handshake_that_failed_keeps_its_place_for_a_while(tmp_path: Path) -> None:
