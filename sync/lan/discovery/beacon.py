@@ -22,7 +22,7 @@ NAME_BYTES: Final = 8
 _INSTANCE_NAME: Final = re.compile(rf"[0-9a-f]{{{2 * NAME_BYTES}}}")
 MARK_CONTEXT: Final = b"xiaobai-memory lan 1 "
 MAX_CANDIDATES: Final = 32  # devices of one account that are tried; of more, those that failed most are forgotten
-MAX_ADDRESSES: Final = 4  # of one announcement
+MAX_ADDRESSES: Final = 4  # of one device
 RETRY_BACKOFF: Final = Backoff(base=2.0, limit=60.0)
 POLITE_SECONDS: Final = 2.0  # the device with the greater name waits, so that two do not call each other at once
 
@@ -105,10 +105,15 @@ class AnnouncedDevices:
         return len(self._candidates)
 
     def add(self, name: str, addresses: tuple[str, ...], port: int, now: float) -> None:
-        """Note an announcement; the own one is ignored."""
+        """Note an announcement; the own one is ignored.
+
+        A device with several addresses announces each by itself: those that were heard before are tried afterwards.
+        """
         if name == self._own_name or not addresses or not port:
             return
         known = self._candidates.pop(name, None)
+        before = known.addresses if known is not None and known.port == port else ()
+        addresses = tuple(dict.fromkeys((*addresses, *before)))[:MAX_ADDRESSES]
         if known is not None and (known.addresses, known.port) == (addresses, port):
             self._candidates[name] = known
             return
@@ -120,6 +125,9 @@ class AnnouncedDevices:
 
     def remove(self, name: str) -> None:
         self._candidates.pop(name, None)
+
+    def clear(self) -> None:
+        self._candidates.clear()
 
     def take_due(self, now: float) -> list[AnnouncedDevice]:
         """Those to try now, which `note_result` gives back."""

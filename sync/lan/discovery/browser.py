@@ -129,15 +129,18 @@ class Discovery:
             seen, flooded = self._pairing.changed.count, self._flooded.count
             ids, known = await self._read_ids(), self._ids.known
             if ids.known != known:  # look at all announcements again
+                self._candidates.clear()
                 for state in self._interfaces.values():
                     await self._close(state)
             self._ids = ids
             is_used = self._ids.own or self._pairing.is_needed
             addresses = await asyncio.to_thread(own_addresses, self._only_address) if is_used else []
+            is_changed = self._interfaces.keys() != set(addresses)
             for gone in [state for address, state in self._interfaces.items() if address not in addresses]:
                 await self._close(gone)
                 del self._interfaces[gone.address]
                 self._on_address_gone(gone.address)
+            if is_changed:
                 self._candidates.try_all_again(self._clock.monotonic())
                 self._discoveries.increment()
             for address in addresses:
@@ -151,7 +154,6 @@ class Discovery:
             return
         if len(state.names) > MAX_NAMES:
             await self._close(state)
-            state.names.clear()
             state.problem, state.paused_until = "too many announcements on this network", now + FLOOD_PAUSE
             return
         properties = announcement(self._ids.own, self._clock.now(), shows_code=self._pairing.is_showing())
@@ -203,6 +205,7 @@ class Discovery:
             if zeroconf is not None:
                 await zeroconf.async_unregister_all_services()
                 await zeroconf.async_close()
+        state.names.clear()
 
     def _on_announcement(
         self, state: InterfaceState, zeroconf: Zeroconf, service_type: str, name: str, change: ServiceStateChange
@@ -212,8 +215,9 @@ class Discovery:
             return
         if change is ServiceStateChange.Removed:
             state.names.discard(name)
-            self._candidates.remove(name)
-            self._pairing.remove(name)
+            if not any(name in other.names for other in self._interfaces.values()):
+                self._candidates.remove(name)
+                self._pairing.remove(name)
             return
         state.names.add(name)
         if len(state.names) > MAX_NAMES:

@@ -90,7 +90,17 @@ def test_the_same_announcement_again_changes_nothing_and_a_new_address_is_tried_
     known.add("b", ("192.0.2.2",), 1, 0.0)
     assert known.take_due(0.0) == []
     known.add("b", ("192.0.2.9",), 1, 0.0)
-    assert [candidate.addresses for candidate in known.take_due(0.0)] == [("192.0.2.9",)]
+    assert [candidate.addresses for candidate in known.take_due(0.0)] == [("192.0.2.9", "192.0.2.2")]
+
+
+def test_a_device_that_announces_several_addresses_is_tried_at_each_of_them() -> None:
+    known = AnnouncedDevices("a")
+    for number in range(6):
+        known.add("b", (f"192.0.2.{number}",), 1, 0.0)
+    assert [candidate.addresses for candidate in known.take_due(0.0)] == [tuple(f"192.0.2.{n}" for n in (5, 4, 3, 2))]
+    known.add("b", ("192.0.2.7",), 2, 0.0)
+    known.note_result("b", 0.0, connected=False)
+    assert [candidate.addresses for candidate in known.take_due(9.0)] == [("192.0.2.7",)], "another port, another start"
 
 
 def test_a_device_that_left_is_forgotten_and_the_list_is_bounded() -> None:
