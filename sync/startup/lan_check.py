@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sync.lan.model import LanStatusJson
+from sync.lan.model import LanRefusalJson, LanStatusJson
 from sync.startup.doctor import HealthCheck
 
 NAME: Final = "local network"
@@ -20,7 +20,7 @@ OWN_FAULTS: Final = frozenset(  # refusals that a person has to end; a stranger 
 
 def check_lan(status: LanStatusJson) -> HealthCheck:
     """Whether this device listens, and what keeps its peers away."""
-    refused = [refusal for refusal in status.refusals if refusal.cause in OWN_FAULTS]
+    refused = [refusal for refusal in status.refusals if _is_own_fault(refusal, status)]
     if status.state == "off":
         found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar answers"
         paired = f"; {len(status.paired)} paired by code" if status.paired else ""
@@ -44,3 +44,12 @@ def check_lan(status: LanStatusJson) -> HealthCheck:
         " with the profile Public) may block them. `xiaobai-memory lan connect ADDRESS PORT` tells which."
     )
     return HealthCheck(NAME, ok=None, found=f"port {status.port} is open, no other device was found", hint=hint)
+
+
+def _is_own_fault(refusal: LanRefusalJson, status: LanStatusJson) -> bool:
+    """Whether a person has to end it: not if the device is connected by now, nor if its pairing was ended here."""
+    is_over = refusal.device_id in {peer.device_id for peer in status.peers}
+    was_forgotten = refusal.cause == "pairing_ended" and refusal.device_id not in {
+        paired.device_id for paired in status.paired
+    }
+    return refusal.cause in OWN_FAULTS and not is_over and not was_forgotten

@@ -13,8 +13,11 @@ NOW = "2026-11-25T10:00:00.000Z"
 PEER = LanPeerJson("device-b", "书房", "192.0.2.3", 1, "outgoing", NOW, level=True, sent=0, received=0)
 
 
-def refusal(cause: str) -> LanRefusalJson:
-    return LanRefusalJson(cause, "192.0.2.9", "", 3, NOW, "Do this.")
+PAIRED = LanPairedJson("device-b", "书房", NOW, connected=False)
+
+
+def refusal(cause: str, device: str = "device-c") -> LanRefusalJson:
+    return LanRefusalJson(cause, "192.0.2.9", device, 3, NOW, "Do this.")
 
 
 @pytest.mark.parametrize(
@@ -22,15 +25,17 @@ def refusal(cause: str) -> LanRefusalJson:
     [
         ({"state": "off", "enabled": "off"}, None, "LAN__ENABLED"),
         ({"state": "off"}, None, "no sidecar"),
-        ({"state": "off", "paired": (LanPairedJson("device-b", "书房", NOW, connected=False),)}, None, "1 paired"),
+        ({"state": "off", "paired": (PAIRED,)}, None, "1 paired"),
         ({"state": "alone"}, None, "no other device"),
         ({"state": "failed", "problem": "the port cannot be opened (in use)"}, False, "in use"),
         ({"peers": (PEER,)}, True, "1 of 1"),
         ({}, None, "4711"),
         ({"refusals": (refusal("stranger"),)}, None, "4711"),
         ({"refusals": (refusal("wrong_code"),)}, None, "4711"),
-        ({"refusals": (refusal("pairing_ended"),)}, False, "pairing_ended"),
+        ({"refusals": (refusal("pairing_ended", "device-b"),), "paired": (PAIRED,)}, False, "pairing_ended"),
+        ({"refusals": (refusal("pairing_ended", "device-b"),)}, None, "4711"),
         ({"refusals": (refusal("copied_database"),), "peers": (PEER,)}, False, "copied_database"),
+        ({"refusals": (refusal("other_version", "device-b"),), "peers": (PEER,)}, True, "1 of 1"),
         ({"interfaces": (LanInterfaceJson("192.0.2.2", "no multicast at this address"),)}, False, "no multicast"),
         (
             {"interfaces": (LanInterfaceJson("192.0.2.2", "no multicast"), LanInterfaceJson("192.0.2.3", None))},
