@@ -294,7 +294,7 @@ class SimulatedDevice(DeviceFiles):
     def on_external_save(self, path: Path) -> None:
         """Another program wrote the file."""
         if path.exists():
-            self.around.host.touch(path)
+            self.around.host.touch(path, self.clock.skew)
             self.around.expected_state.restate(path.read_bytes().decode("utf-8", "replace"))
         self.disk.record_editor_save(path)
         if self.app is not None:
@@ -324,7 +324,7 @@ class SimulatedDevice(DeviceFiles):
         self.person.buffer = ""
         self.was_recreated = True
         if self.memory_file.exists():
-            self.around.host.touch(self.memory_file)
+            self.around.host.touch(self.memory_file, self.clock.skew)
 
     def lose_power(self) -> None:
         self.kill("power loss")

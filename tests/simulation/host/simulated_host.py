@@ -288,10 +288,10 @@ class SimulatedHost:
         }
         self.overwriting: Callable[[str, Path], None] = lambda _device, _path: None  # before a rename onto a file
 
-    def touch(self, path: Path | int) -> None:
-        """Give a file the simulated time, one of its own."""
+    def touch(self, path: Path | int, skew: float = 0.0) -> None:
+        """Give a file the simulated time of a clock, one of its own."""
         self._tick += 1
-        at = int(START.timestamp() + asyncio.get_running_loop().time()) * 10**9 + self._tick
+        at = int(START.timestamp() + asyncio.get_running_loop().time() + skew) * 10**9 + self._tick
         os.utime(path, ns=(at, at))
 
     @contextmanager
