@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sync.accounts.profiles import Profile
+from sync.accounts.profiles import Profile, read_installation
 from sync.clock import Clock
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.insights.cache import CACHE_FILE
@@ -23,7 +23,7 @@ from sync.log.projections.external import ExternalProjectionRunner
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
 from sync.runtime.supervision import supervise
-from sync.settings.settings import Settings
+from sync.settings.settings import LESSONS_FOLDER, Settings
 
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
@@ -76,7 +76,7 @@ def lessons(events: EventLog, redactor: Redactor, clock: Clock) -> "Callable[[],
 
 def lessons_folder(settings: Settings, profile: Profile) -> Path:
     """The folder of the lessons' JSON files."""
-    return settings.lessons.dir or settings.data_dir / "lessons" / profile.name
+    return settings.lessons.dir or settings.data_dir / LESSONS_FOLDER / profile.name
 
 
 def lesson_files(
@@ -90,7 +90,9 @@ def lesson_files(
         from sync.lessons.files.live_view import LessonFiles  # noqa: PLC0415
 
         def is_profile(name: str) -> bool:
-            return name == Path(name).name and (profile.folder.parent / name).is_dir()
+            installation = read_installation(settings.data_dir)
+            is_removed = installation is not None and name in installation.removed
+            return is_removed or (name == Path(name).name and (profile.folder.parent / name).is_dir())
 
         folder, imports = lessons_folder(settings, profile), LessonImports(lesson_service())
         return LessonFiles(lesson_service(), imports, folder, profile=profile.name, is_other_profile=is_profile)

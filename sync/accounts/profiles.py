@@ -13,7 +13,7 @@ import secrets
 import shutil
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,7 @@ OPTIONAL_FIELDS: Final = (
     ("former", DEVICE_ID_REGEX),
     ("former_proof", PROOF_REGEX),
 )
+MAX_REMOVED: Final = 8  # removed profiles whose documents are recognised
 INSTALLATION_LOCK_TIMEOUT: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_READ_TIMEOUT: Final = 5.0  # seconds to wait for a lock on another profile's database
 # Waiting does not help: the table was never created, or the file is damaged.
@@ -54,7 +55,8 @@ class Installation(msgspec.Struct, frozen=True):
 
     `removing`: a profile to remove as soon as no process uses it. `former`: the replica id of a removed profile; the
     next one takes the device over from it, with the proof of its deleted key (`former_proof`). `earlier_ids`: former
-    ids of this device; events under them are its own.
+    ids of this device; events under them are its own. `removed`: the profiles of removed accounts, with digests of
+    their owner and of the labels of their versions.
     """
 
     profile: str
@@ -64,6 +66,7 @@ class Installation(msgspec.Struct, frozen=True):
     former: str | None = None
     former_proof: str | None = None
     earlier_ids: tuple[str, ...] = ()
+    removed: Mapping[str, tuple[str, ...]] = {}
 
     def device_identity(self, setting: str | None) -> tuple[str, tuple[str, ...]]:
         """The device's id and its earlier ones. A setting makes it another device, without earlier ids."""
@@ -100,6 +103,11 @@ class Profile(msgspec.Struct, frozen=True):
     def parked_folder(self) -> Path:
         """Documents of this profile that were saved while another one was active."""
         return self.folder / "parked"
+
+    @property
+    def removed_accounts_folder(self) -> Path:
+        """Documents of removed accounts that were saved again."""
+        return self.data_dir / "parked"
 
     @property
     def archives_folder(self) -> Path:
@@ -219,6 +227,13 @@ def with_active_profile(installation: Installation, profile: str, *, removing: s
     )
 
 
+def with_removed_account(installation: Installation, profile: str, digests: Sequence[str]) -> Installation:
+    """Note a removed account's profile. If this is repeated, the digests that are known stay."""
+    others = [(name, found) for name, found in installation.removed.items() if name != profile]
+    known = dict.fromkeys((*installation.removed.get(profile, ()), *digests))
+    return replace(installation, removed=dict([*others, (profile, tuple(known))][-MAX_REMOVED:]))
+
+
 def with_device_id(installation: Installation, device_id: str, hardware: str | None) -> Installation:
     """Use `device_id` from now on. Its former ids stay its own if this is the same machine.
 
@@ -297,7 +312,7 @@ def _installation_lock(data_dir: Path) -> Iterator[None]:
 
 
 def _write_installation(data_dir: Path, installation: Installation) -> None:
-    fields = {name: value for name, value in asdict(installation).items() if value not in (None, ())}
+    fields = {name: value for name, value in asdict(installation).items() if value not in (None, (), {})}
     write_private(data_dir / INSTALLATION_FILE, json.dumps(fields, indent=2).encode() + b"\n")
 
 
@@ -313,6 +328,7 @@ def _parse_installation(path: Path) -> Installation:
             value.get("former"),
             value.get("former_proof"),
             tuple(value["earlier_ids"]) if isinstance(value.get("earlier_ids"), list) else (),
+            {str(name): tuple(map(str, found)) for name, found in (value.get("removed") or {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error

@@ -8,6 +8,7 @@ When a guest logs in as a user who has a profile, the guest's events, archives a
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +23,15 @@ from sync.accounts.profiles import (
     read_installation,
     remove_profile,
     remove_profile_tree,
+    with_removed_account,
 )
 from sync.clock import Clock, timestamp
 from sync.cloud.auth import owner_store
 from sync.cloud.auth_port import AuthSession
 from sync.db.engine import Database, Transaction
 from sync.db.schema import UNKNOWN_OWNER
-from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths
+from sync.document.ownership.fingerprints import removal_digest
+from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, RemovedAccounts
 from sync.document.surfaces.handover import hand_over, park_unrecorded, replace_document
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -42,6 +45,7 @@ from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_
 from sync.log.projections.registry import ARCHIVE_RETRACTIONS
 from sync.log.retractions import redacted_payload
 from sync.redaction import Redactor
+from sync.settings.settings import LESSONS_FOLDER
 from sync.system.files import make_private_folder
 
 EVENTS_PER_TRANSACTION: Final = 200  # events in one transaction
@@ -50,8 +54,23 @@ log = logging.getLogger(__name__)
 
 
 def other_profiles_of(profile: Profile, encryption: DatabaseEncryption) -> OtherProfiles:
-    """The other profiles, to tell their documents from this one's."""
-    return OtherProfiles(profile.database, lambda: [_paths_of(other) for other in profile.other_profiles()], encryption)
+    """The other profiles and the removed accounts, to tell their documents from this one's."""
+
+    def removed() -> RemovedAccounts | None:
+        installation = read_installation(profile.data_dir)
+        if installation is None or not installation.removed:
+            return None
+        try:
+            own = removal_digest(profile.read_owner(encryption) or "")
+        except XiaobaiError:  # it is busy
+            own = ""
+        others = (digests for digests in installation.removed.values() if own not in digests)
+        digests = frozenset(chain.from_iterable(others))
+        return RemovedAccounts(digests, profile.removed_accounts_folder) if digests else None
+
+    return OtherProfiles(
+        profile.database, lambda: [_paths_of(other) for other in profile.other_profiles()], encryption, removed
+    )
 
 
 async def find_profile_for(
@@ -104,9 +123,10 @@ async def _create_profile(
 
 
 def parked_warnings(profile: Profile) -> tuple[str, ...]:
-    """The warning about documents of this profile that were parked while another one was active."""
-    parked = sorted(profile.parked_folder.glob("*.md")) if profile.parked_folder.is_dir() else []
-    return (f"documents_parked: {len(parked)} in {profile.parked_folder}",) if parked else ()
+    """The warnings about parked documents: of this profile, and of accounts that were removed from this machine."""
+    folders = {"documents_parked": profile.parked_folder, "removed_account_parked": profile.removed_accounts_folder}
+    counts = {name: sum(1 for _ in folder.glob("*.md")) for name, folder in folders.items()}
+    return tuple(f"{name}: {count} in {folders[name]}" for name, count in counts.items() if count)
 
 
 class ActiveProfile(msgspec.Struct, frozen=True):
@@ -145,8 +165,12 @@ def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
     data_dir, former = active.data_dir, leaving.read_replica_id(active.encryption)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        if _has_owner(leaving, active.encryption):  # the cloud has what they hold; a guest's archives have moved
+        if (owner := _owner_of(leaving, active.encryption)) is not None:  # the cloud has it; a guest's data has moved
+            labels = OtherProfiles(leaving.database, list, active.encryption).newest_label_digests()
+            digests = (removal_digest(owner), *labels)
+            change_installation(data_dir, lambda now: with_removed_account(now, leaving.name, digests))
             remove_profile_tree(leaving.archives_folder)
+            remove_profile_tree(data_dir / LESSONS_FOLDER / leaving.name)
         active.encryption.delete_key(leaving.database)
         remove_profile(data_dir, leaving.name)
         remove_profile_tree(active.jsonl_root / leaving.name)
@@ -156,12 +180,12 @@ def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
     return change_installation(data_dir, lambda now: replace(now, removing=None))
 
 
-def _has_owner(leaving: Profile, encryption: DatabaseEncryption) -> bool:
-    """Whether it belongs to a user. If an earlier try has removed the key, the archives are gone already."""
+def _owner_of(leaving: Profile, encryption: DatabaseEncryption) -> str | None:
+    """The user it belongs to. None also if an earlier try has removed the key: then the rest is gone already."""
     try:
-        return leaving.read_owner(encryption) is not None
+        return leaving.read_owner(encryption)
     except (KeyLost, SettingsError):
-        return False
+        return None
 
 
 async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: Clock, *, remove_former: bool) -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first one set; never settings
 EVENTS_FOLDER: Final = "memory-data"  # of the JSONL files
+LESSONS_FOLDER: Final = "lessons"  # in the data directory, a folder for each profile
 
 
 class Settings(msgspec.Struct, frozen=True):

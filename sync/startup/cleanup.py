@@ -42,6 +42,7 @@ async def clean_up_after_crash(
     remove_temporary_files(target.parent, name=target.name)
     for each in (profile, *profile.other_profiles()):  # a half-written parked document may hold erased text
         remove_temporary_files(each.parked_folder)
+    remove_temporary_files(profile.removed_accounts_folder)
     for folder in (settings.data_dir, profile.folder):
         remove_temporary_files(folder, before=clock.now().timestamp() - MAX_WRITE_SECONDS)
     remove_unfinished_archives(profile.archives_folder)

@@ -46,7 +46,13 @@ def test_extras_are_installed_from_the_sources_because_the_project_is_on_no_inde
 def test_every_warning_of_status_is_explained() -> None:
     explained = set(re.findall(r"(?m)^\| `(\w+)` \|", text_of("docs/operations.md")))
     words = {NO_KEYCHAIN_WARNING.partition(":")[0], *Notice}
-    words |= {"documents_parked", "storage_read_only", "encryption_waits", "database_salvaged"}
+    words |= {
+        "documents_parked",
+        "removed_account_parked",
+        "storage_read_only",
+        "encryption_waits",
+        "database_salvaged",
+    }
     assert words <= explained
 
 

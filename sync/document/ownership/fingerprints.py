@@ -12,6 +12,7 @@ import msgspec
 
 from sync.document.erased_lines_store import normalised_line
 from sync.document.markdown.model import BlockKind, MemoryDocument
+from sync.system.digests import sha256
 
 
 class OwnershipMarks(msgspec.Struct, frozen=True):
@@ -33,6 +34,11 @@ def is_other_by_marks(document: MemoryDocument, own: OwnershipMarks, other: Owne
         if (mark in ours) != (mark in theirs):
             return mark in theirs
     return None
+
+
+def removal_digest(text: str) -> str:
+    """What is kept of a version's label, or of its owner's id, when the account is removed."""
+    return sha256(text.encode())[:16]
 
 
 def label_is_in_both(document: MemoryDocument, own: OwnershipMarks, other: OwnershipMarks) -> bool:

@@ -21,6 +21,7 @@ from sync.document.ownership.fingerprints import (
     is_other_by_lines,
     is_other_by_marks,
     label_is_in_both,
+    removal_digest,
 )
 from sync.document.version_delta import VersionDelta
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -42,27 +43,54 @@ class ProfilePaths(msgspec.Struct, frozen=True):
     parked_folder: Path
 
 
-class OtherProfiles:
-    """Recognises documents of the other profiles. `others` lists them at every call; `vault` opens databases."""
+class RemovedAccounts(msgspec.Struct, frozen=True):
+    """What is known of accounts that were removed from this machine, and where their documents are parked."""
 
-    def __init__(self, own: Path, others: Callable[[], Sequence[ProfilePaths]], vault: DatabaseEncryption) -> None:
+    digests: frozenset[str]  # of the labels of their versions
+    parked_folder: Path
+
+
+class OtherProfiles:
+    """Recognises documents of the other profiles and of removed accounts.
+
+    `others` and `removed` are called each time; `vault` opens databases.
+    """
+
+    def __init__(
+        self,
+        own: Path,
+        others: Callable[[], Sequence[ProfilePaths]],
+        vault: DatabaseEncryption,
+        removed: Callable[[], RemovedAccounts | None] = lambda: None,
+    ) -> None:
         self._own = own
         self._others = others
         self._vault = vault
+        self._removed = removed
 
     @property
     def exist(self) -> bool:
-        """Whether there is another profile."""
-        return bool(self._others())
+        """Whether there is another profile, or was."""
+        return bool(self._others()) or self._removed() is not None
 
-    def owner_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
-        """The other profile that this document belongs to, or None if there is none.
+    def parked_folder_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> Path | None:
+        """The folder for documents of the other account that this one belongs to; None if it is not another's.
 
         `served`: the marks of snapshots that were shown and are no versions.
         """
         if document.is_blank:
             return None
-        return next((other for other in self._others() if self._belongs_to(other, document, served)), None)
+        for other in self._others():
+            if self._belongs_to(other, document, served):
+                return other.parked_folder
+        removed = self._removed()
+        return removed.parked_folder if removed and self._is_removed(removed, document, served) else None
+
+    def _is_removed(self, removed: RemovedAccounts, document: MemoryDocument, served: OwnershipMarks) -> bool:
+        label = document.label
+        if label is None or removal_digest(label) not in removed.digests:
+            return False
+        return label not in (self._marks(self._own) | served).labels
 
     def _belongs_to(self, other: ProfilePaths, document: MemoryDocument, served: OwnershipMarks) -> bool:
         own, theirs = self._marks(self._own) | served, self._marks(other.database)
@@ -73,6 +101,11 @@ class OtherProfiles:
         return is_other_by_lines(
             document, self._lines(self._own), self._lines(other.database), is_one_of_both=is_one_of_both
         )
+
+    def newest_label_digests(self) -> tuple[str, ...]:
+        """The digests by which documents of this profile are recognised when it is removed."""
+        rows = self._select(self._own, "select label from written order by version desc limit ?", MAX_VERSIONS)
+        return tuple(dict.fromkeys(removal_digest(label) for (label,) in rows if label))
 
     def _marks(self, database: Path) -> OwnershipMarks:
         rows = self._select(database, "select label, sha256 from written")

@@ -18,7 +18,6 @@ from sync.document import store
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.merge.three_way import is_truncated
-from sync.document.ownership.other_profiles import ProfilePaths
 from sync.document.surfaces.notices import Notice
 from sync.document.versions.ingest_edit import ingest_edit
 from sync.document.versions.surface_edits import AppCacheEdit
@@ -111,13 +110,13 @@ class AppCacheHistory:
         writer: VersionWriter,
         path: Path | None,
         notices: set[Notice],
-        owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
+        other_parked_folder: Callable[[MemoryDocument], Awaitable[Path | None]],
         *,
         write_back: bool,
     ) -> None:
-        """`path`: None if there is no cache. `owner_of` returns the other account that a document belongs to."""
-        self._writer, self._path, self._notices, self._owner_of = writer, path, notices, owner_of
-        self._write_back = write_back
+        """`path`: None if there is no cache. `other_parked_folder`: where a document of another account would go."""
+        self._writer, self._path, self._notices = writer, path, notices
+        self._other_parked_folder, self._write_back = other_parked_folder, write_back
 
     async def ingest(self, *, file_first: bool) -> bytes | None:
         """Ingest what the app wrote; return what the cache holds, None if it cannot be read or is another account's.
@@ -135,7 +134,7 @@ class AppCacheHistory:
         self._notices.discard(Notice.APP_CACHE)
         if content is None or document is None or document.is_blank:
             return content or b""
-        if await self._owner_of(document) is not None:
+        if await self._other_parked_folder(document) is not None:
             self._notices.add(Notice.STRANGER)
             return None
         await self._ingest_document(sha256(content), document, file_first=file_first)

@@ -156,7 +156,7 @@ def _parsed(disk: FileProbe) -> MemoryDocument | None:
 
 def _has_owner(other_profiles: OtherProfiles, disk: FileProbe) -> bool:
     document = _parsed(disk)
-    return document is not None and other_profiles.owner_of(document) is not None
+    return document is not None and other_profiles.parked_folder_of(document) is not None
 
 
 async def _try_reconcile(profile: MemoryFile, *, expected_sha256: str | None = None) -> None:

@@ -22,7 +22,7 @@ from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.reparse import parse_edited
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
-from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
+from sync.document.ownership.other_profiles import OtherProfiles, park_copy
 from sync.document.shared.projection import SharedProjection
 from sync.document.surfaces.app_cache import AppCacheHistory
 from sync.document.surfaces.notices import FILE_QUESTIONS, RESOLVABLE, Notice, version_notices
@@ -104,9 +104,9 @@ class MemoryFile:
         self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
         self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)
         self._other_profiles = deps.other_profiles
-        self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_owner)
+        self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_parked_folder)
         self._app_cache = AppCacheHistory(
-            writer, deps.app_cache, self.notices, self._other_owner, write_back=deps.write_back
+            writer, deps.app_cache, self.notices, self._other_parked_folder, write_back=deps.write_back
         )
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_egress(), sleep
         self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock, deps.other_profiles)
@@ -169,7 +169,7 @@ class MemoryFile:
             document = parse(text.encode())
         except (DocumentUntouchable, UnicodeEncodeError) as error:
             raise InvalidInput("the document is not readable Markdown text", field="document") from error
-        if await self._other_owner(document, self.versions.served.marks) is not None:
+        if await self._other_parked_folder(document, self.versions.served.marks) is not None:
             raise InvalidInput("this document is another account's memory", field="document", hint="Load again.")
         async with self._lock:
             await self._reconcile()  # the file comes first: the app's text is merged with it
@@ -302,16 +302,16 @@ class MemoryFile:
 
     async def _park_for_other_account(self, document: MemoryDocument) -> bool:
         """Park the document if it is another account's; whether it is."""
-        if (owner := await self._other_owner(document)) is not None:
-            await asyncio.to_thread(park_copy, owner.parked_folder, document.data)
+        if (folder := await self._other_parked_folder(document)) is not None:
+            await asyncio.to_thread(park_copy, folder, document.data)
             self.notices.add(Notice.STRANGER)
-        return owner is not None
+        return folder is not None
 
-    async def _other_owner(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
-        """The other account of this machine that the document belongs to; None if there is none."""
+    async def _other_parked_folder(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> Path | None:
+        """The folder for documents of the other account that this one belongs to; None if it is not another's."""
         if self._other_profiles is None:
             return None
-        return await asyncio.to_thread(self._other_profiles.owner_of, document, served)
+        return await asyncio.to_thread(self._other_profiles.parked_folder_of, document, served)
 
     async def _write(self, disk: FileProbe | None, current: Version) -> None:
         """Write a version by compare-and-swap, and note that the file has it. Raises DocumentChanged, StorageError."""

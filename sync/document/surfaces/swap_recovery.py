@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sync.document.markdown.model import MemoryDocument
 from sync.document.markdown.parse import parse
-from sync.document.ownership.other_profiles import ProfilePaths, park_copy
+from sync.document.ownership.other_profiles import park_copy
 from sync.document.versions.file_history import FileHistory
 from sync.errors import DocumentUntouchable, StorageError
 from sync.system.atomic_swap import displaced_files
@@ -32,16 +32,16 @@ class SwapRecovery:
         path: Path,
         parked_folder: Path | None,
         versions: FileHistory,
-        owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
+        other_parked_folder: Callable[[MemoryDocument], Awaitable[Path | None]],
     ) -> None:
         """`parked_folder`: the profile's own; None: displaced files are left alone.
 
-        `owner_of` returns the other account that a document belongs to.
+        `other_parked_folder` returns the folder for a document of another account.
         """
         self._path = path
         self._parked_folder = parked_folder
         self._versions = versions
-        self._owner_of = owner_of
+        self._other_parked_folder = other_parked_folder
 
     async def recover_on_error(self, write: Awaitable[T]) -> T:
         """Await a write of the file. If it fails, recover what it displaced."""
@@ -72,8 +72,7 @@ class SwapRecovery:
         else:
             if document.is_blank:
                 return
-            owner = await self._owner_of(document)
-            theirs = leaving_folder if owner is None else owner.parked_folder
+            theirs = await self._other_parked_folder(document) or leaving_folder
             if theirs is None and await self._versions.ingest_file(content.sha256, document) is not None:
                 log.info("what was saved at the moment of a write was taken in")
                 return

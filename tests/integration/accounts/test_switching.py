@@ -16,7 +16,8 @@ from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.ownership.other_profiles import park_copy
-from sync.errors import StorageError
+from sync.document.surfaces.notices import Notice
+from sync.errors import InvalidInput, StorageError
 from sync.lan.store import store_events
 from sync.log.model import Query
 from sync.open_app import AppMode, open_app
@@ -24,7 +25,7 @@ from sync.retention.archives import read_archived_events
 from sync.settings.sections import DocumentSettings
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
-from tests.integration.document.harness import ManualClock
+from tests.integration.document.harness import FakeAppCache, ManualClock
 from tests.support import EMAIL, PASSWORD, app_settings, new_server
 
 LONG_AGO: Final = {"type": "memory_fact", "event_id": "evt_long_ago", "ts": "2025-01-02T03:04:05.000Z"}
@@ -37,6 +38,7 @@ class GuestMachine:
     settings: Settings
     cloud: FakeCloud
     clock: ManualClock = field(default_factory=ManualClock)
+    shown: str = ""  # the document that another window still shows
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[App]:
@@ -267,3 +269,78 @@ async def test_the_account_keeps_the_words_that_a_guest_said_too_and_had_archive
         await app.reconcile_memory_file()
         (found,) = (await app.log.read(Query(types=("memory_fact",)))).events
         assert (found.event_id, found.payload) == (told, {"content": "去年的斑马"})
+
+
+async def remove_account(settings: Settings) -> GuestMachine:
+    """Remove an account from a machine, while an editor, the app's page and its cache still show the document."""
+    machine = GuestMachine(settings, FakeCloud(new_server()))
+    async with machine.open() as app:
+        await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
+        await app.memory_service.update(ExchangeInput("安说的", "好"))
+        await app.lessons().learn("error", {"error": {"message": "安的错误"}, "tags": ["安"]})
+    async with machine.open() as app:
+        await app.lesson_files().reconcile()
+        machine.shown = settings.memory_file.read_text("utf-8").replace("安说的", "安后来打的")
+        await app.login_flow.log_out(remove=True, even_unsent=True)
+    machine.clock.advance(hours=1)
+    await machine.start()
+    return machine
+
+
+@pytest.fixture
+async def removed(tmp_path: Path) -> GuestMachine:
+    return await remove_account(app_settings(tmp_path))
+
+
+class TestRemovedAccounts:
+    async def test_nothing_of_it_is_left_but_what_recognises_its_document(self, removed: GuestMachine) -> None:
+        files = [path.read_bytes() for path in removed.settings.data_dir.rglob("*") if path.is_file()]
+        assert not [data for data in files if "安".encode() in data or b"2026/1/8" in data]
+
+    async def test_what_its_editor_saves_is_parked_and_recorded_for_nobody(self, removed: GuestMachine) -> None:
+        removed.settings.memory_file.write_text(removed.shown, "utf-8")
+        async with removed.open() as app:
+            await app.reconcile_memory_file()
+            assert (await app.log.read(Query())).events == ()
+            warnings = [
+                text for text in (await app.status()).warnings if text.startswith("removed_account_parked: 1 in")
+            ]
+            with pytest.raises(InvalidInput, match="another account"):
+                await app.document.save(removed.shown, None, confirmed=False)
+        assert not removed.settings.memory_file.exists()
+        assert [Path(text.partition(" in ")[2]) for text in warnings] == [removed.settings.data_dir / "parked"]
+        assert removed.parked == [removed.shown]
+
+    async def test_what_the_app_s_cache_holds_of_it_is_left_there(self, removed: GuestMachine, tmp_path: Path) -> None:
+        cache = FakeAppCache(tmp_path / "app.db")
+        cache.save(removed.shown)
+        removed.settings = replace(removed.settings, app_db=cache.path)
+        async with removed.open() as app:
+            await app.reconcile_memory_file()
+            assert (await app.log.read(Query())).events == ()
+            assert Notice.STRANGER in app.document.notices
+
+    async def test_what_its_editor_saves_after_the_same_user_s_next_login_is_an_edit(
+        self, removed: GuestMachine
+    ) -> None:
+        await removed.log_in()
+        removed.settings.memory_file.write_text(removed.shown, "utf-8")
+        async with removed.open() as app:
+            await app.reconcile_memory_file()
+            assert "安后来打的" in (await app.document.view()).text
+        assert removed.parked == []
+
+    async def test_a_document_of_another_machine_is_still_taken_over(self, removed: GuestMachine) -> None:
+        removed.settings.memory_file.write_text(removed.shown.replace("2026/1/8 ", "2025/12/31 "), "utf-8")
+        async with removed.open() as app:
+            await app.reconcile_memory_file()
+            assert "安后来打的" in (await app.document.view()).text
+        assert removed.parked == []
+
+    async def test_its_lessons_in_a_folder_of_the_user_s_are_not_the_next_account_s(self, tmp_path: Path) -> None:
+        settings = app_settings(tmp_path)
+        machine = await remove_account(replace(settings, lessons=replace(settings.lessons, dir=tmp_path / "lessons")))
+        async with machine.open() as app:
+            await app.lesson_files().reconcile()
+            assert await app.lessons().all() == []
+        assert not [path for path in (tmp_path / "lessons").rglob("*.json") if "安" in path.read_text("utf-8")]

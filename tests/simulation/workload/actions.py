@@ -459,7 +459,6 @@ async def log_out(world: "Simulator", device: SimulatedDevice, _: PlanStep, chan
             and remove
         ):
             world.expected.profile_removed(device.name, owner)
-            device.person.buffer = ""  # a buffer of a removed memory would be a document without a history
 
 
 async def revoke(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:

@@ -23,6 +23,7 @@ from sync.accounts.profiles import (
     remove_profile,
     with_active_profile,
     with_device_id,
+    with_removed_account,
 )
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
@@ -96,8 +97,7 @@ def test_threads_that_start_at_once_agree(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 20
-    assert len(set(found)) == 1
+    assert found == [found[0]] * 20
 
 
 def test_folders_and_files_are_private(tmp_path: Path) -> None:
@@ -129,6 +129,15 @@ def test_what_came_with_a_copied_home_stays_the_other_machines() -> None:
     assert original.earlier_ids == (derive_device_id("machine A"),)
     assert with_device_id(original, "electron-b", "machine B").earlier_ids == ()
     assert with_device_id(original, "electron-b", None).earlier_ids == (derive_device_id("machine A"), "electron-a")
+
+
+def test_a_removed_account_is_noted_once_and_the_oldest_is_dropped(tmp_path: Path) -> None:
+    open_installation(tmp_path, lambda: None)
+    for name, digests in (("b" * 16, ["one"]), ("b" * 16, []), *((f"{number:016x}", []) for number in range(8))):
+        change_installation(tmp_path, lambda now, name=name, found=digests: with_removed_account(now, name, found))  # type: ignore[misc]
+        if name == "b" * 16:
+            assert open_installation(tmp_path, lambda: None).removed == {name: ("one",)}
+    assert list(open_installation(tmp_path, lambda: None).removed) == [f"{number:016x}" for number in range(8)]
 
 
 @pytest.mark.parametrize("earlier", [["has a space"], [None], [["x"]]])
