@@ -113,7 +113,7 @@ class Method(msgspec.Struct, Generic[App, P], frozen=True):
         try:
             return msgspec.convert(params or {}, self.params_type)
         except msgspec.ValidationError as error:
-            raise _invalid_input(self.name, str(error)) from None
+            raise _invalid_input(self.name, str(error), self.params_type) from None
 
 
 def method_of(name: str, function: Callable[..., Awaitable[object]], timeout: float | None) -> Method[Any, Any]:
@@ -205,10 +205,11 @@ class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
 # msgspec writes "... field `name`" when a member is missing or unknown, "... - at `$.path`" for everything else.
 _FIELD_IN_MESSAGE: Final = re.compile(r"field `([^`]*)`")
 _PATH_IN_MESSAGE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+_PATTERN_IN_MESSAGE: Final = re.compile(r"^Expected `str` matching regex .*", re.DOTALL)
 
 
-def _invalid_input(method: str, message: str) -> InvalidInput:
-    """The sentence of msgspec as our error: the field apart, the sentence short."""
+def _invalid_input(method: str, message: str, params_type: type) -> InvalidInput:
+    """The sentence of msgspec as our error: the field apart, the sentence short, the hint with what is accepted."""
     path = _PATH_IN_MESSAGE.search(message)
     named = _FIELD_IN_MESSAGE.search(message)
     parts = [match.group(1) for match in (path, named) if match is not None and match.group(1)]
@@ -216,4 +217,30 @@ def _invalid_input(method: str, message: str) -> InvalidInput:
     what = _PATH_IN_MESSAGE.sub("", message)
     what = what if len(what) <= MAX_MESSAGE_CHARS else what[:MAX_MESSAGE_CHARS] + "…"
     at = f" ({where})" if where and named is None else ""
-    return InvalidInput(f"{method}: {what}{at}", field=where or None)
+    what = _PATTERN_IN_MESSAGE.sub("it does not have the expected form", what)
+    is_named = message.startswith(("Invalid enum value", "Expected `str` matching regex"))
+    accepted = _accepted_values(params_type, where) if is_named else ""
+    hint = f"Give {accepted}; nothing was stored." if accepted else None
+    return InvalidInput(f"{method}: {what}{at}", field=where or None, hint=hint)
+
+
+def _accepted_values(params_type: type, where: str) -> str:
+    """The values of a field that has few, or an example of one that has a form; "" for others."""
+    from msgspec import inspect as types  # noqa: PLC0415 - at a wrong call
+
+    about = types.type_info(params_type)
+    fields = about.fields if isinstance(about, types.StructType) else ()
+    open_types = [field.type for field in fields if field.encode_name == where.partition("[")[0]]
+    values: list[str] = []
+    while open_types:
+        one = open_types.pop()
+        if isinstance(one, types.LiteralType):
+            values += map(str, one.values)
+        elif isinstance(one, types.Metadata):
+            values += map(str, (one.extra_json_schema or {}).get("examples", ()))
+            open_types.append(one.type)
+        elif isinstance(one, types.UnionType):
+            open_types += one.types
+        elif isinstance(one, types.CollectionType | types.VarTupleType):
+            open_types.append(one.item_type)
+    return f"one of {', '.join(values)}" if len(values) > 1 else f"it as {values[0]}" if values else ""

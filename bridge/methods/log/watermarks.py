@@ -12,7 +12,7 @@ from sync.log.ingest import MAX_POSITION
 from sync.log.model import MAX_EVENT_ID_LENGTH, Query
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
-Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
+Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$", examples=["my-exporter"])]
 
 
 class Get(Params, frozen=True):

@@ -28,7 +28,7 @@ from sync.log.model import MAX_NAME_LENGTH
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
-Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$", examples=["2026-01-08"])]
 Text = Annotated[str, msgspec.Meta(max_length=100_000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 EDITABLE_PARTS: Final = ("topic", "facts", "code", "tags")
@@ -71,7 +71,7 @@ class Adding(Params, frozen=True):
 
     summary: Summary
     date: Day | None = None
-    time: Annotated[str, msgspec.Meta(pattern=r"^\d{2}:\d{2}:\d{2}$")] | None = None
+    time: Annotated[str, msgspec.Meta(pattern=r"^\d{2}:\d{2}:\d{2}$", examples=["18:30:00"])] | None = None
     project_path: Path | None = None
     important: bool = False
 

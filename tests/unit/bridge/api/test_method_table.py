@@ -18,6 +18,13 @@ class LoadParams(Params, frozen=True):
     weights: dict[str, float] = msgspec.field(default_factory=dict)
 
 
+class DayParams(Params, frozen=True):
+    """Parameters with a form."""
+
+    day: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}$", examples=["2026-01"])] | None = None
+    kinds: tuple[Literal["fact", "entry"], ...] = ()
+
+
 class UpdateParams(Params, frozen=True):
     user_message: str
 
@@ -32,6 +39,7 @@ async def nothing(_context: Context[str], _params: Params) -> None: ...
 
 LOAD = Method("memory/load", LoadParams, load, "Loads.")
 UPDATE = Method("memory/update", UpdateParams, nothing, "Updates.")
+DAY = Method("daily/show", DayParams, nothing, "Shows.")
 PING = Method("ping", NoParams, nothing, "Answers.")
 
 
@@ -58,6 +66,21 @@ def test_a_bad_parameter_is_named_as_the_caller_wrote_it(
         method.decode_params(params)
     assert caught.value.field == field
     assert field.split("[", maxsplit=1)[0] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "hint"),
+    [
+        (LOAD, {"scope": "all"}, "Give one of device, user; nothing was stored."),
+        (DAY, {"kinds": ["fakt"]}, "Give one of entry, fact; nothing was stored."),
+        (DAY, {"day": "yesterday"}, "Give it as 2026-01; nothing was stored."),
+        (DAY, {"day": 5}, InvalidInput.default_hint),
+    ],
+)
+def test_the_hint_says_what_is_accepted(method: Method[str, Params], params: object, hint: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        method.decode_params(params)
+    assert caught.value.hint == hint
 
 
 def test_positional_parameters_are_refused_but_an_empty_list_is_none() -> None:
