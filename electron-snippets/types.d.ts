@@ -1463,7 +1463,7 @@ export interface Methods {
       language?: string | null;
       framework?: string | null;
       type?: string | null;
-      state?: string | null;
+      state?: 'candidate' | 'contradicted' | 'held' | 'held_back' | null;
       /** default 1000 */ limit?: number;
     };
     result: LessonsJson;

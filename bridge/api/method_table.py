@@ -205,6 +205,7 @@ class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
 # msgspec writes "... field `name`" when a member is missing or unknown, "... - at `$.path`" for everything else.
 _FIELD_IN_MESSAGE: Final = re.compile(r"field `([^`]*)`")
 _PATH_IN_MESSAGE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+_EMPTY_IN_MESSAGE: Final = re.compile(r"^Expected `(?:str|array)` of length >= 1$")
 _PATTERN_IN_MESSAGE: Final = re.compile(r"^Expected `str` matching regex .*", re.DOTALL)
 
 
@@ -218,6 +219,7 @@ def _invalid_input(method: str, message: str, params_type: type) -> InvalidInput
     what = what if len(what) <= MAX_MESSAGE_CHARS else what[:MAX_MESSAGE_CHARS] + "…"
     at = f" ({where})" if where and named is None else ""
     what = _PATTERN_IN_MESSAGE.sub("it does not have the expected form", what)
+    what = _EMPTY_IN_MESSAGE.sub("it is empty", what)
     is_named = message.startswith(("Invalid enum value", "Expected `str` matching regex"))
     accepted = _accepted_values(params_type, where) if is_named else ""
     hint = f"Give {accepted}; nothing was stored." if accepted else None

@@ -21,7 +21,7 @@ def config() -> None:
 
 def _show_config(result: dict[str, Any]) -> None:
     for name, value in _flatten(result["settings"]):
-        typer.echo(f"{ENV_PREFIX}{name.upper():<32} {value}")
+        typer.echo(f"{ENV_PREFIX}{name.upper():<32} {'-' if value is None else value}")
     typer.echo(f"file: {result['file']}")
 
 

@@ -47,7 +47,7 @@ def show_update(result: dict[str, Any]) -> None:
     if result["recorded"]:
         echo(f"recorded {result['eventId']}")
     else:
-        echo(f"not recorded: {result['reason']}")
+        echo(f"not recorded: {result['reason'].replace('_', ' ')}")
 
 
 def show_hits(result: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def show_status(result: dict[str, Any]) -> None:
     state = "not asked just now (`sync` asks)" if cloud["state"] == "connecting" else cloud["state"]
     table = Table(show_header=False, box=None, pad_edge=False)
     rows = {
-        "account": result["account"]["label"] or result["account"]["state"],
+        "account": result["account"]["label"] or result["account"]["state"].replace("_", " "),
         "device": f"{result['device']['name']} ({result['device']['deviceId']})",
         "cloud": f"{state}, read {cloud['cursor']} of {cloud['head']}, last {cloud['lastSyncAt'] or 'never'}",
         "waiting": f"{result['pending']} to be sent, {result['quarantined']} set aside",

@@ -90,7 +90,7 @@ class NotesService:
             await self._expire(opened)
             question = opened.audit.questions.get(question_id)
             if question is None:
-                hint = "`notes questions` lists those that wait; they expire after 30 days."
+                hint = "`xiaobai-memory notes questions` lists those that wait; they expire after 30 days."
                 raise InvalidInput("no such question waits for an answer", field="questionId", hint=hint)
             if option is AnswerOption.COMPARE:
                 return replace(self._question_outcome(opened, question), status="compared")

@@ -47,11 +47,17 @@ def _show_forget_matching(result: dict[str, Any]) -> None:
         typer.echo(f"{event['ts']}  {event['type']:<20} {event['text']}")
     if result["found"] > len(result["events"]):
         typer.echo(f"… and {result['found'] - len(result['events'])} more")
-    if result["dryRun"]:
-        typer.echo(f"{result['found']} events would be forgotten, with what repeats or edits them; --yes does it")
+    if not result["found"]:
+        typer.echo("nothing to forget: no event is like that")
+    elif result["dryRun"]:
+        typer.echo(f"{_events(result['found'])} would be forgotten, with what repeats or edits them; --yes does it")
     else:
-        typer.echo(f"{len(result['forgotten'])} events forgotten, with what repeats or edits them")
+        typer.echo(f"{_events(len(result['forgotten']))} forgotten, with what repeats or edits them")
     _show_kept_files(result)
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
 
 
 def _show_kept_files(result: dict[str, Any]) -> None:

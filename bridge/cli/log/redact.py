@@ -69,7 +69,10 @@ def _show_rescan(result: RescanJson) -> None:
     for kind, count in result["counts"].items():
         typer.echo(f"{count:>6}  {kind}")
     done = "corrected" if result["applied"] else "would be corrected; --apply does it"
-    typer.echo(f"{len(result['corrected'])} of {result['events']} events {done}")
+    if result["corrected"]:
+        typer.echo(f"{len(result['corrected'])} of {result['events']} events {done}")
+    else:
+        typer.echo(f"nothing to correct in {result['events']} events")
     for name in result["unreadArchives"]:
         typer.echo(f"the archive {name} cannot be read and is left as it is", err=True)
 

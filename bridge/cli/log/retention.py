@@ -28,6 +28,7 @@ def apply(*, days: Days = None, megabytes: Megabytes = None) -> None:
 def _show_retention(result: dict[str, Any]) -> None:
     if result["before"] is None and result["mostBytes"] is None:
         typer.echo("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
+        return
     done = "were archived and forgotten here" if result["applied"] else "would go; `retention apply` does it"
     typer.echo(f"{result['events']} of {result['totalEvents']} events ({result['bytes']} bytes) {done}")
     if result["oldest"] is not None:

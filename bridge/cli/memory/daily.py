@@ -191,7 +191,7 @@ def status() -> None:
 
     def show_result(result: dict[str, Any]) -> None:
         typer.echo(
-            f"{result['records']} records of {result['days']} days, {result['today']} today, {result['due']} due"
+            f"records: {result['records']}, days: {result['days']}, today: {result['today']}, due: {result['due']}"
         )
         for page, why in result["notices"].items():
             typer.echo(f"{page}: {why}")
@@ -214,7 +214,7 @@ def _call_daily(method: str, params: dict[str, Any], show: Any) -> None:
 
 
 def _show_page(result: dict[str, Any]) -> None:
-    typer.echo(result["text"].rstrip() or f"{result['date']}: -")
+    typer.echo(result["text"].rstrip() or f"{result['date']}: no records")
 
 
 def _show_outcome(result: dict[str, Any]) -> None:

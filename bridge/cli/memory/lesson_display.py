@@ -98,4 +98,7 @@ def show_cleaned(result: dict[str, Any]) -> None:
     for lesson in result["lessons"]:
         show_line(lesson)
     count = len(result["lessons"])
-    typer.echo(f"已清理 {count} 条" if result["removed"] else f"将清理 {count} 条；加 --yes 执行")
+    if not count:
+        typer.echo("没有要清理的记忆")
+    else:
+        typer.echo(f"已清理 {count} 条" if result["removed"] else f"将清理 {count} 条；加 --yes 执行")

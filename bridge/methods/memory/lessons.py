@@ -60,7 +60,7 @@ class LessonFilter(Params, frozen=True):
     language: Name | None = None
     framework: Name | None = None
     type: Name | None = None
-    state: Name | None = None
+    state: Literal["candidate", "held", "contradicted", "held_back"] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1_000
 
 

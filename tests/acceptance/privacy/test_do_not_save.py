@@ -163,7 +163,7 @@ def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says
     assert "没有会话编号的内容都不保存" in told
     assert files_containing(home, secret) == []
     assert secret not in home.run("load").stdout
-    assert "not recorded: not_to_be_saved" in home.run("update", after, "好").stdout
+    assert "not recorded: not to be saved" in home.run("update", after, "好").stdout
     assert "没有保存过可清除的对话" in home.run("remember", "不要保存").stdout
     assert home.json("remember", "记住这个")["done"]
     home.run("update", after, "好")
