@@ -166,7 +166,8 @@ def store_events(
 
     Known ids stay as they are. Events that never leave a device are skipped. Payloads that an earlier request in this
     log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
-    DeviceForked, and stores nothing, if another event has the number of one of them.
+    DeviceForked, and stores nothing, if another event has the number of one of them, or if another device has recorded
+    one under the id of this replica: then one of the two databases is a copy.
     """
     unique = {event.event_id: event for event in replicable_events(received)}
     known = log_store.known_ids(connection, list(unique))
@@ -175,6 +176,9 @@ def store_events(
         return 0
     if log_store.any_number_taken(connection, new):
         raise DeviceForked("a peer has other events under numbers that are in use here")
+    replica_id = log_store.existing_replica_id(connection)
+    if any(event.replica_id == replica_id and event.device_id not in own_device_ids for event in new):
+        raise DeviceForked("another device has recorded events under this replica's id")
     for request in (event for event in new if event.type in RETRACTING_TYPES):  # a review counts those before it
         log_store.insert_events(connection, [request if review is None else review(connection, request)])
     others = [event for event in new if event.type not in RETRACTING_TYPES]

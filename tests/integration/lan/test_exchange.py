@@ -196,6 +196,19 @@ async def test_two_databases_that_continue_one_history_are_noticed_and_nothing_i
         assert await a.event_ids() == {first.event_id}
 
 
+async def test_an_event_of_another_device_under_this_replica_s_id_is_of_a_copy_and_nothing_is_stored(
+    tmp_path: Path,
+) -> None:
+    """Its number is free here. If it were taken, both would go on as one replica, with holes in its numbers."""
+    async with devices(tmp_path, new_server(), "a") as (a,):
+        own = await a.database.read(log_store.existing_replica_id)
+        copy = [event(1, replica="rep_b"), event(7, replica=own, device="device-b")]
+        with pytest.raises(DeviceForked):
+            await a.database.write(store.store_events, copy, a.clock, own_device_ids=["device-a"])
+        restored = [event(1, replica="rep_b"), event(7, replica=own, device="device-a")]
+        assert await a.database.write(store.store_events, restored, a.clock, own_device_ids=["device-a"]) == 2
+
+
 async def test_a_peer_cannot_give_events_numbers_of_the_server(tmp_path: Path) -> None:
     async with devices(tmp_path, new_server(), "a") as (a,):
         sent = replace(event(1, replica="rep_b"), server_seq=99, server_ts="2026-02-02T10:00:00.000Z", position=7)
