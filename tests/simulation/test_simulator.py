@@ -182,7 +182,6 @@ FOUND_DIRECT: Final = {
     20_833: "an event that a copy had sent under the original's number was verified as never sent",
     4_971: "the server's time gave known events another place, and the document was not uploaded again",
     9_604: "a copy of a home that became a new replica renumbered the original's events",
-    13_762: "a copy of a home stored the original's events under its own replica id, with holes between them",
 }
 
 DIRECT: Final = (AWAY, "revoke", "clone", "rollback")  # the cloud is away for the whole history; who may not connect
