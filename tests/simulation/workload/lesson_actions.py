@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bridge.methods.memory import lessons
 from sync.app import App
-from sync.log.event_types import LESSON_EDITED, LESSON_LEARNED
+from sync.log.event_types import LESSON_EDITED, LESSON_LEARNED, PAYLOAD_FORGOTTEN
 from tests.simulation.checks.expected_state import ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.workload import client_actions
@@ -67,9 +67,12 @@ def _expect(world: "Simulator", device: SimulatedDevice, app: App, text: str) ->
 
 
 def _any_lesson(device: SimulatedDevice, app: App, chance: random.Random) -> str | None:
-    """A lesson whose text is in the log."""
-    rows = device.events_of(app.log.database.path).values()
-    known = {str(row.names["lesson_id"]) for row in rows if row.type == LESSON_LEARNED and "lesson_id" in row.names}
+    """A lesson whose text is in the log, and whose erasure was not requested."""
+    rows = device.events_of(app.log.database.path)
+    requests = (row for row in rows.values() if row.type == PAYLOAD_FORGOTTEN)
+    erased = {name for request in requests for name in request.names["event_ids"]}
+    learned = (row.names for name, row in rows.items() if row.type == LESSON_LEARNED and name not in erased)
+    known = {str(names["lesson_id"]) for names in learned if "lesson_id" in names}
     return chance.choice(sorted(known)) if known else None
 
 
