@@ -29,7 +29,8 @@ def _show_retention(result: dict[str, Any]) -> None:
     if result["before"] is None and result["mostBytes"] is None:
         typer.echo("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
         return
-    done = "were archived and forgotten here" if result["applied"] else "would go; `retention apply` does it"
+    hint = "; `retention apply` does it" if result["events"] else ""
+    done = "were archived and forgotten here" if result["applied"] else f"would go{hint}"
     typer.echo(f"{result['events']} of {result['totalEvents']} events ({result['bytes']} bytes) {done}")
     if result["oldest"] is not None:
         typer.echo(f"from {result['oldest']} to {result['newest']}")

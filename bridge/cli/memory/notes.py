@@ -174,7 +174,7 @@ def _show_outcome(outcome: dict[str, Any]) -> None:
 def _show_question(question: dict[str, Any]) -> None:
     options = " | ".join(f"{letter} {name}" for letter, name in question["options"].items())
     _echo(f"  {question['questionId']}: {question['action']} {question['noteId']}? {options}")
-    _echo(f"  answer with: notes answer {question['questionId']} a|b|c|d, for the same --project")
+    _echo(f"  answer with: xiaobai-memory notes answer {question['questionId']} a|b|c|d, for the same --project")
     for line in question["diff"].splitlines():
         _echo(f"    {line}")
 

@@ -190,7 +190,7 @@ class CommandHandler:
         value = (await self._daily.options(context.project_path)).value
         search = configured_search(command.argument, value, self._daily.today, context.project_path, self._provider)
         hits = tuple(await self._search(search))
-        texts = f"找到 {len(hits)} 条记忆", f"{len(hits)} found"
+        texts = f"找到 {len(hits)} 条记忆" if hits else "没有找到", f"{len(hits)} found" if hits else "Nothing matches"
         if not hits and (older := len(await self._search(replace(search, since=None)))):
             days = value.retrieval.search_scope_days
             texts = (
@@ -203,7 +203,9 @@ class CommandHandler:
         del context
         day = _date_of(command.argument, self._daily.today)
         text, records = await self._daily.day_page(day, None)
-        texts = f"{day} 有 {len(records)} 条记忆", f"{len(records)} of {day}"
+        texts = f"{day} 有 {len(records)} 条记忆", f"Memories of {day}: {len(records)}"
+        if not records:
+            texts = f"{day} 没有记忆", f"No memories of {day}"
         return _reply(command, bool(records), *texts, records, page=text)
 
     async def _delete(self, command: SpokenCommand, context: CommandContext) -> CommandReply:

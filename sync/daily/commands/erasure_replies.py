@@ -70,7 +70,7 @@ def describe_events(events: Sequence[Event], *, chinese: bool) -> str:
     if chinese:
         counted = "、".join(f"{kind[0]} {len(ids)} 条" for kind, ids in counts.items())
         return counted + (f"（{shown}{more}）" if shown else "")
-    counted = ", ".join(f"{len(ids)} {kind[1]}" for kind, ids in counts.items())
+    counted = ", ".join(_counted_en(kind[1], len(ids)) for kind, ids in counts.items())
     return counted + (f" ({shown}{more})" if shown else "")
 
 
@@ -154,6 +154,11 @@ def _label_of(event: Event) -> tuple[str, str]:
         if event.type.startswith(("entry_", "section_", "day_"))
         else _EVENT_LABELS.get(event.type, _OTHER_LABEL)
     )
+
+
+def _counted_en(label: str, count: int) -> str:
+    noun, of, rest = label.partition(" of ")
+    return f"{count} {noun.removesuffix('s') if count == 1 else noun}{of}{rest}"
 
 
 def _counted_id(event: Event) -> str:

@@ -32,6 +32,7 @@ _CONFIRMATIONS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
 _ENDS_WITH_CONFIRMATION: Final = re.compile(
     rf"(?P<about>.*?\S)(?:[\s,，:：;；]+)(?:{'|'.join(sorted(_CONFIRMATIONS))})[。.!！]?", re.IGNORECASE | re.DOTALL
 )
+_CONFIRMED_ZH: Final = re.compile(r"\s(?:确认|确定)$")  # `forget that I have to confirm` confirms nothing
 
 
 def parse_command(message: str) -> SpokenCommand | None:
@@ -72,7 +73,8 @@ def _without_colon(message: str) -> tuple[CommandKind, str] | None:
     for kind, pattern in FRAMED_PATTERNS:
         if (match := pattern.fullmatch(sentence)) is not None:
             if (stated := match.groupdict().get("stated")) is not None:
-                return kind, f'"{stated.strip().strip(_QUOTES)}"'  # as one phrase, not word by word
+                words, confirmation = _CONFIRMED_ZH.sub("", stated), " 确认" if _CONFIRMED_ZH.search(stated) else ""
+                return kind, f'"{words.strip().strip(_QUOTES)}"{confirmation}'  # as one phrase, not word by word
             return kind, match["about"].strip().strip(_QUOTES)
     return None
 

@@ -37,6 +37,8 @@ COMMANDS = [
     ("show today's memory", CommandKind.SHOW, ""),
     ("删除记忆: 2026-01-29 #1", CommandKind.DELETE, "2026-01-29 #1"),
     ("delete memory: hot pot", CommandKind.DELETE, "hot pot"),
+    ("忘记我对花生过敏 确认", CommandKind.DELETE, '"我对花生过敏" 确认'),
+    ("forget that I have to confirm", CommandKind.DELETE, '"I have to confirm"'),
     ("清理旧记忆", CommandKind.CLEAN, ""),
     ("clean up old memories", CommandKind.CLEAN, ""),
     ("清理旧记忆: 确认", CommandKind.CLEAN, "确认"),
