@@ -332,6 +332,8 @@ def _refusal_reason(
         return None if request.summary is not None or turns else "nothing_said"
     if request.session_id in records.skipped_sessions:
         return "skip"
+    if request.summary is None and not turns:
+        return "nothing_said"
     if request.summary is not None:  # the caller has decided that it is worth keeping
         decision = last_save_request(turns)
         return str(decision) if decision in {CommandKind.SKIP, CommandKind.SENSITIVE} else None

@@ -1,9 +1,10 @@
 """`daily …` and `remember`: what is kept of each session, by day."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
 from bridge.cli.arguments import folder_option, json_argument, project_option, text_argument
 from bridge.cli.display import show_options, show_records
@@ -15,6 +16,16 @@ ProjectFolder = Annotated[str | None, typer.Option("--project", help="The projec
 ProjectFilter = Annotated[
     str | None, typer.Option("--project", help="The project's folder, or its id.", callback=project_option)
 ]
+REASONS: Final = {  # why nothing was recorded or changed
+    "too_short": "not recorded: too short; --force records it",
+    "auto_save_off": "not recorded: recording.auto_save is off; --force records it",
+    "skip": "not recorded: the user said not to save it",
+    "sensitive": "not recorded: it is sensitive",
+    "no_place": "not recorded: storage.location is project-only, and there is no project",
+    "nothing_changed": "nothing is different",
+    "already_recorded": "recorded already",
+    "edited_by_hand": "not recorded: its record was edited by hand, and stays",
+}
 RecordId = Annotated[str, typer.Argument(help="The record, as `daily list --json` names it.")]
 
 
@@ -220,7 +231,11 @@ def _show_page(result: dict[str, Any]) -> None:
 def _show_outcome(result: dict[str, Any]) -> None:
     if result["record"] is not None:
         show_records([result["record"]])
+    if result["reason"] == "nothing_said":
+        typer.echo("error: nothing that was said in this session is kept, or none has this id", err=True)
+        typer.echo("hint: `xiaobai-memory session-meta list` shows the sessions; nothing was recorded.", err=True)
+        raise typer.Exit(EXIT_FAILURE)
     if result["reason"] is not None:
-        typer.echo(result["reason"])
+        typer.echo(REASONS.get(result["reason"], result["reason"]))
     elif result["record"] is None and result["eventId"] is not None:
         typer.echo(f"the record is gone; `daily undo {result['eventId']}` brings it back")
