@@ -1,18 +1,32 @@
 """Two real sidecars at two stations of a network that loses frames, isolates, routes and changes; no cloud answers."""
 
+import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.acceptance.accounts.access_point import ADDRESSES, Network, NoNamespaces
+from tests.acceptance.accounts.access_point import ADDRESSES, INTERFACE, Network, NoNamespaces
 from tests.acceptance.environment import cloud_settings, unique_text, wait_until_synced
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import CallFailed, Home, Sidecar
+from tests.sidecar import REPOSITORY, CallFailed, Home, Sidecar
 
 LOSS = 0.15  # of all frames, in both directions
+ATTACKS = {  # by the name in `lan_attacker`: the cause, and the device that is named
+    "no_tls": ("tls_failed", ""),
+    "old_tls": ("tls_failed", ""),
+    "recorded_bytes": ("tls_failed", ""),
+    "no_certificate": ("stranger", ""),
+    "unknown_key": ("stranger", ""),
+    "large_frame": ("protocol_error", "device-b"),
+    "half_open": ("too_slow", "device-b"),
+}
 
 
 def make_network(*, routed: bool = False) -> Network:
@@ -43,6 +57,43 @@ def homes(tmp_path: Path, local_cloud: Cloud, user: User) -> dict[str, Home]:
         for sidecar in opened:
             sidecar.call_until("lan/status", lambda status: status["trusted"] == 1)
     return made
+
+
+@contextmanager
+def attacker_at_b(network: Network, home: Home, port: int) -> Iterator[Callable[[str], None]]:
+    """A program at the other station that attacks the device at `a`; it has the key of a trusted device."""
+    arguments = [
+        ADDRESSES["a"].partition("/")[0],
+        str(port),
+        str(home.database.parent / "device-key"),
+        str(home.folder),
+    ]
+    process = subprocess.Popen(
+        [*network.inside("b"), sys.executable, "-m", "tests.acceptance.accounts.lan_attacker", *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    given, answers = process.stdin, process.stdout
+
+    def attack(name: str) -> None:
+        given.write(f"{name}\n")
+        given.flush()
+        assert answers.readline() == "\n", f"the attack {name} failed"
+
+    try:
+        yield attack
+    finally:
+        process.kill()
+        process.wait()
+
+
+def refusals(status: Any) -> Counter[tuple[str, str]]:
+    """How often each cause was met, by the device that is named."""
+    counts = Counter[tuple[str, str]]()
+    for one in status["refusals"]:
+        counts[one["cause"], one["deviceId"]] += one["count"]
+    return counts
 
 
 @contextmanager
@@ -120,6 +171,7 @@ def test_a_changed_address_and_a_link_that_was_down_are_recovered_from(
         shows(a, moved)
         network.set_link("b", "down")
         a.update(cut)
+        connected(a)  # half open: nothing says that b is gone
         network.set_link("b", "up")
         shows(b, cut)
 
@@ -177,3 +229,96 @@ def test_a_device_that_slept_is_left_and_gets_level_when_it_wakes(homes: dict[st
         a.process.send_signal(signal.SIGCONT)
         shows(a, word)
         travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_devices_on_two_networks_are_reached_on_the_one_that_is_left(homes: dict[str, Home], network: Network) -> None:
+    for side, number in (("a", 1), ("b", 2)):
+        network.run(side, "ip", "addr", "add", f"198.51.100.{number}/24", "dev", INTERFACE)
+    with two_sidecars(network, homes) as (a, b):
+        connected(a, "device-b")
+        for address in ("192.0.2.2/24", "198.51.100.2/24"):
+            network.run("b", "ip", "addr", "del", address, "dev", INTERFACE)
+            travels_both_ways(a, b)
+            network.run("b", "ip", "addr", "add", address, "dev", INTERFACE)
+            b.call_until("lan/status", lambda status: len(status["interfaces"]) == 2)
+
+
+@pytest.mark.proof
+def test_a_network_of_ipv6_alone_is_crossed_by_an_address(homes: dict[str, Home], network: Network) -> None:
+    for side, address in (("a", "fd00::1/64"), ("b", "fd00::2/64")):
+        network.run(side, "ip", "-4", "addr", "flush", "dev", INTERFACE)
+        network.run(side, "ip", "-6", "addr", "add", address, "dev", INTERFACE, "nodad")
+    with two_sidecars(network, homes) as (a, b):
+        for sidecar in (a, b):
+            port = sidecar.call_until("lan/status", lambda status: status["state"] == "listening")["port"]
+        assert connects(a, "fd00::2", port) == "device-b"
+        assert [peer["address"] for peer in a.call("lan/peers")["peers"]] == ["fd00::2"]
+        travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_an_attacker_at_another_station_is_refused_by_cause_and_keeps_no_device_out(
+    homes: dict[str, Home], network: Network
+) -> None:
+    network.set_multicast(carried=False)  # only b calls
+    for number in range(20, 32):
+        network.run("b", "ip", "addr", "add", f"192.0.2.{number}/24", "dev", INTERFACE)
+    homes["b"].settings["LAN__ADDRESS"] = "192.0.2.2"
+    with network.sidecar("a", homes["a"]) as a:
+        port = announced(a)
+        with attacker_at_b(network, homes["b"], port) as attack:
+            for name, cause in ATTACKS.items():
+                before = refusals(a.call("lan/status"))[cause]
+                while refusals(a.call("lan/status"))[cause] == before:  # at first there may be no place for its address
+                    attack(name)
+            connected(a)
+            assert set(refusals(a.call("lan/status"))) - {("too_many_connections", "")} == set(ATTACKS.values())
+            attack("hold_places")
+            a.call_until("lan/status", lambda status: refusals(status)["too_many_connections", ""])
+            with network.sidecar("b", homes["b"]) as b:
+                b.call_until("lan/status", lambda status: status["state"] == "listening")
+                assert any(connects(b, "192.0.2.1", port) == "device-a" for _ in range(5))
+                travels_both_ways(a, b)
+    log = (homes["a"].folder / "stderr.log").read_text()
+    assert {cause: log.count(f"refused: {cause}") for cause, _ in ATTACKS.values()} == {
+        cause: 1 for cause, _ in ATTACKS.values()
+    }
+
+
+@pytest.mark.proof
+def test_a_thousand_false_announcements_stop_discovery_and_nothing_else(
+    homes: dict[str, Home], network: Network
+) -> None:
+    with network.sidecar("a", homes["a"]) as a:
+        with attacker_at_b(network, homes["b"], announced(a)) as attack:
+            attack("flood")
+            a.call_until(
+                "lan/status", lambda status: "too many announcements" in (status["interfaces"][0]["problem"] or "")
+            )
+            assert a.call("lan/status")["found"] == 0
+        with network.sidecar("b", homes["b"]) as b:
+            port = b.call_until("lan/status", lambda status: status["state"] == "listening")["port"]
+            assert connects(a, "192.0.2.2", port) == "device-b"
+            travels_both_ways(a, b)
+
+
+@pytest.mark.proof
+def test_a_copied_home_and_a_revoked_device_are_refused_by_name(
+    homes: dict[str, Home], network: Network, tmp_path: Path
+) -> None:
+    shutil.copytree(homes["a"].folder, tmp_path / "copy")
+    places = {"DATA_DIR": str(tmp_path / "copy" / "data"), "MEMORY_FILE": str(tmp_path / "copy" / homes["a"].file.name)}
+    copy = Home(tmp_path / "copy", **{**homes["a"].settings, **places})
+    with Sidecar(homes["a"]) as a:
+        a.call("devices/revoke", deviceId="device-b")
+    homes["a"].settings["LAN__ENABLED"] = "on"  # no other device is left
+    with network.sidecar("a", homes["a"]) as a:
+        port = announced(a)
+        for home, cause in ((copy, "copy_of_this_device"), (homes["b"], "revoked")):
+            with network.sidecar("b", home) as b:
+                b.call_until("lan/status", lambda status: status["state"] == "listening")
+                assert connects(b, "192.0.2.1", port) == "peer_refused"
+            assert cause in {cause for cause, _ in refusals(a.call("lan/status"))}
+        assert ("revoked", "device-b") in refusals(a.call("lan/status"))
+        assert a.call("lan/peers")["peers"] == []
