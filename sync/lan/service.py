@@ -149,13 +149,13 @@ class LanService:
         if self._group is None:
             raise LanOff("this device does not listen on the local network now")
         await self._refuse_own_address(host, port)
-        peer, key, is_new = await self._dial(host, port)
+        found = await self._dial(host, port)
         connector = self._connectors.get((host, port))
-        if is_new and (connector is None or connector.done()):
+        if connector is None or connector.done():
             self._connectors[host, port] = self._group.create_task(
-                end_on_defect(self._keep_connected(host, port, (key, peer)))
+                end_on_defect(self._keep_connected(host, port, found))
             )
-        return peer_json(peer)
+        return peer_json(found[0])
 
     async def _refuse_own_address(self, host: str, port: int) -> None:
         """Raises InvalidInput. A connection to itself would look like one of a copied data directory."""
@@ -180,34 +180,37 @@ class LanService:
                 return known, key, False
             hello = await greet(channel, await self._device.hello())
             account_id = await self._device.agree_on_account(hello)
+            peer = await self._peers.register(key, channel, (hello, account_id), "outgoing")
         except ConnectionRefused as error:
             await self._peers.dismiss(channel, error.cause)
             raise PeerRefused(f"the connection was refused: {error.cause}", cause=error.cause) from error
         except (ProtocolError, OSError, EOFError, TimeoutError) as error:
             channel.abort()
             raise PeerUnreachable("the device at this address does not speak this protocol") from error
-        peer = await self._peers.register(key, channel, (hello, account_id), "outgoing")
+        except BaseException:
+            channel.abort()
+            raise
         return peer, key, peer.channel is channel
 
-    async def _keep_connected(self, host: str, port: int, first: tuple[str, ActivePeer]) -> None:
-        current: tuple[str, ActivePeer] | None = first
+    async def _keep_connected(self, host: str, port: int, found: tuple[ActivePeer, str, bool] | None) -> None:
+        """Connect again whenever the connection ends, whoever made it, unless the device is no longer trusted."""
         failures = 0
         while True:
-            if current is not None:
-                began = self._clock.monotonic()
-                await self._peers.run(*current)
-                if (await self._device.trust()).refusal_of(current[0]) is not None:
+            if found is not None:
+                began, (peer, key, is_new) = self._clock.monotonic(), found
+                if is_new:
+                    await self._peers.run(key, peer)
+                while self._active.get(key) is peer:
+                    await self.changed.wait_for_change(self.changed.count)
+                if (await self._device.trust()).refusal_of(key) is not None:
                     return
                 failures = 0 if self._clock.monotonic() - began > STABLE_SECONDS else failures
             failures += 1
             await asyncio.sleep(REDIAL_BACKOFF.seconds(failures, self._clock.random_bytes(1)[0] / 255))
             try:
-                peer, key, is_new = await self._dial(host, port)
-                current = (key, peer) if is_new else None
-                while not is_new and self._active.get(key) is peer:
-                    await self.changed.wait_for_change(self.changed.count)
+                found = await self._dial(host, port)
             except (PeerRefused, PeerUnreachable, StorageError):
-                current = None
+                found = None
 
     async def _serve_incoming(self, channel: PeerChannel, admit: Callable[[], None]) -> None:
         try:

@@ -115,6 +115,18 @@ async def test_a_connection_that_broke_is_made_again(tmp_path: Path) -> None:
         await level(a, b)
 
 
+async def test_a_device_that_was_connected_already_is_kept_connected_from_here_too(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await b.connect(a)
+        await until(a.service.peers, a.service.changed)
+        await a.connect(b)
+        for connector in b.service._connectors.values():
+            connector.cancel()
+        await until(lambda: [peer.direction for peer in a.service.peers()] == ["outgoing"], a.service.changed)
+        await b.device.record_notes("之后")
+        await level(a, b)
+
+
 async def test_a_silent_connection_gives_way_to_a_new_one_whoever_made_it(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
         first, second = (a, b) if a.public_key < b.public_key else (b, a)
