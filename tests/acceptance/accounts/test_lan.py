@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.environment import Network, cloud_settings, events_of, printed, unique_text, wait_until_synced
+from tests.acceptance.environment import (
+    Network,
+    cloud_settings,
+    events_of,
+    local_rows,
+    printed,
+    unique_text,
+    wait_until_synced,
+)
+from tests.bulk_log import fill_log
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
@@ -85,6 +94,44 @@ def test_two_devices_find_each_other_by_themselves(home_a: Home, home_b: Home, u
         a.update(word)
         b.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
         assert a.call("lan/status")["found"] == 1
+
+
+@pytest.mark.proof
+def test_a_device_that_is_killed_while_it_receives_has_everything_once_afterwards(
+    home_a: Home, home_b: Home, user: User, network: Network
+) -> None:
+    with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
+        for sidecar in (a, b):
+            listening(sidecar)
+    network.disconnect()
+    fill_log(home_a.database, "device-a", 10_000)
+    with Sidecar(home_a) as a:
+        for _ in range(2):
+            with Sidecar(home_b) as b:
+                b.call_until("lan/peers", lambda answer: answer["peers"] and answer["peers"][0]["received"])
+                b.kill()
+        with Sidecar(home_b) as b:
+            b.call_until("lan/peers", lambda answer: answer["peers"] and answer["peers"][0]["level"])
+            counts = "select count(*), count(distinct event_id) from events where event_id like 'evt_history_%'"
+            assert local_rows(home_b, counts) == [(10_000, 10_000)]
+            assert a.call("lan/peers")["peers"][0]["level"]
+
+
+@pytest.mark.proof
+def test_what_another_user_of_a_machine_says_reaches_no_device_of_the_first(
+    home_a: Home, home_b: Home, ann: User, ben: User
+) -> None:
+    with open_logged_in(home_a, ann) as a, open_logged_in(home_b, ann) as b:
+        a.call_until("lan/peers", lambda answer: answer["peers"])
+        b.log_in(ben.email, ben.password)
+        a.call_until("lan/peers", lambda answer: not answer["peers"])
+        bens, anns = unique_text("本说"), unique_text("安说")
+        b.update(bens)
+        b.log_in(ann.email, ann.password)
+        a.call_until("lan/peers", lambda answer: answer["peers"])
+        b.update(anns)
+        a.call_until("memory/load", lambda told: anns in told["digest"], waitMs=0)
+        assert bens not in json.dumps(events_of(a), ensure_ascii=False)
 
 
 def test_a_revoked_device_is_refused_and_the_status_says_so(home_a: Home, home_b: Home, user: User) -> None:

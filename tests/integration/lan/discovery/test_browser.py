@@ -15,7 +15,7 @@ from sync.lan.discovery.beacon import MAX_CANDIDATES, DiscoveryIds, announcement
 from sync.lan.discovery.browser import MAX_NAMES, MAX_RESOLVING, NO_ANSWER, Discovery
 from sync.runtime.change_counter import ChangeCounter
 from tests.integration.lan.nodes import Node, nodes, until, until_async
-from tests.support import LoopClock, background_task, new_server
+from tests.support import LoopClock, background_task, draft, new_server
 
 RESPONSE, PTR, INTERNET = 0x8400, 12, 1  # of multicast DNS
 SILENT = 8  # a port at which nobody answers
@@ -65,6 +65,24 @@ async def test_two_devices_of_one_account_find_each_other_and_get_level(tmp_path
         await until_async(lambda: _has_text(b, "甲"), b.device.log.changed)
         assert a.service.candidate_count() == b.service.candidate_count() == 1
         assert [(one.address, one.problem) for one in a.service.interfaces()] == [("127.0.0.1", None)]
+
+
+@pytest.mark.proof
+async def test_eight_devices_that_find_each_other_have_everything_once(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), *"abcdefgh", account=str(uuid4())) as eight:
+        for node in eight:
+            await node.device.log.append([draft(f"{node.port} 的第 {number} 条") for number in range(500)])
+        await until(lambda: all(len(node.service.peers()) == 7 for node in eight))
+        for node in eight:
+            await until_async(lambda: _has_all(node, 4_000), node.device.log.changed)  # noqa: B023 - called at once
+        await until(lambda: all(peer.level for node in eight for peer in node.service.peers()))
+        causes = {cause for node in eight for cause in node.causes()}
+        assert causes <= {"too_many_connections"}, "all nodes have one address"
+
+
+async def _has_all(node: Node, count: int) -> bool:
+    rows = await node.device.rows("select count(*), count(distinct event_id) from events")
+    return rows == [(count, count)]
 
 
 async def _has_text(node: Node, text: str) -> bool:
