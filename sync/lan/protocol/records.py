@@ -47,7 +47,7 @@ def _parse(record: Mapping[str, Any], asked: NumberRanges) -> Event | None:
         and max(len(event.ts), len(event.local_date)) <= MAX_TIME_LENGTH
         and len(event.session_id) <= MAX_NAME_LENGTH
         and abs(event.utc_offset) <= MAX_UTC_OFFSET
-        and _NUL.search(encoded) is None
+        and not (b"\\u0000" in encoded and _NUL.search(encoded))
     )
     return event if is_bounded else None
 
