@@ -47,6 +47,7 @@ from sync.cloud.sync_decisions import PageVerdict
 from sync.db.engine import Database, Transaction
 from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.markdown.model import MemoryDocument
+from sync.document.ownership.other_profiles import OtherProfiles
 from sync.document.read.memory_service import MemoryService
 from sync.document.read.results import LoadResult, UpdateResult
 from sync.document.shared.entry_ops import EntryOp
@@ -472,6 +473,9 @@ BUGS: Final = (
             (sync.cloud.auth.account.Account, "_claim_profile", _claimed_by_anybody),
         ),
         4,
+    ),
+    PlantedBug(
+        "another account's document is an edit", ((OtherProfiles, "parked_folder_of", _always(answer=None)),), 19
     ),
     PlantedBug(
         "a wish to forget leaves the server's row",

@@ -109,6 +109,7 @@ FOUND: Final = {
     1_117: "copies of one home use its device id in turn, ten minutes apart; the tail was too short for three",
     1_119: "an inactive profile could not know the new number of an event that others sent again",
     2_375: "a device removed a line and was revoked before it could sync",
+    31_086: "a device that one of its two accounts had revoked could not send a removal to it",
     2_528: "two callers that waited for the end of a process each started the next one",
     3_326: "an editor loaded a memory that was being removed, and saved it without a line afterwards",
     4_805: "of two logins at the same moment, the second was taken for the heir of the guest's text",

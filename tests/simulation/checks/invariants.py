@@ -272,10 +272,8 @@ def _body(document: str) -> str:
 def _check_resurrected(world: "Simulator") -> Iterator[str]:
     """A removed line stays removed, unless it was changed meanwhile."""
     expected = world.expected
-    shut_out = {
-        device.name
-        for device in world.devices
-        if device.last_owner is not None and revoked(world, device.last_owner, device)
+    shut_out = {  # by either account that it was used with
+        device.name for device in world.devices if any(revoked(world, user, device) for user in world.users)
     }
     for device in world.devices:
         path = device.settings.memory_file

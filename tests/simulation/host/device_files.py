@@ -128,7 +128,9 @@ class DeviceFiles:
         return None if self.has_version(digest_of(data)) else data.decode("utf-8", "replace")
 
     def is_parked(self, data: bytes) -> bool:
-        return any((self.folder / "data" / "profiles").glob(f"*/parked/{digest_of(data)[:16]}.md"))
+        """Whether a profile has it, or it was a removed account's."""
+        name = f"parked/{digest_of(data)[:16]}.md"
+        return any((self.folder / "data" / "profiles").glob(f"*/{name}")) or (self.folder / "data" / name).exists()
 
     def installation(self) -> dict[str, str]:
         try:
