@@ -61,6 +61,11 @@ class KnownFacts:
         )
 
     @cached_property
+    def active_evidence(self) -> frozenset[str]:
+        """The exchanges in which the active facts were stated."""
+        return frozenset(name for fact in self.facts if fact.status is FactStatus.ACTIVE for name in fact.evidence)
+
+    @cached_property
     def active_ids(self) -> frozenset[str]:
         """The events that have the texts of the active facts."""
         return frozenset(self._text_event(fact) for fact in self.facts if fact.status is FactStatus.ACTIVE)

@@ -130,9 +130,10 @@ class ContextService:
         return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, hits), partial)
 
     async def superseded(self, hits: Sequence[Hit]) -> frozenset[int]:
-        """The ids of the items among these hits that the user has replaced or taken back."""
+        """The ids of the items among these hits of which the user has replaced or taken back all that they state."""
         facts = await self._known_facts()
-        return frozenset(hit.item.item_id for hit in hits if facts.is_outdated(hit.item))
+        items = (hit.item for hit in hits if hit.item.event_id not in facts.active_evidence)
+        return frozenset(item.item_id for item in items if facts.is_outdated(item))
 
     async def _candidates(
         self, search: SearchRequest, signals: MessageSignals, facts: KnownFacts
