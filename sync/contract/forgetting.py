@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from sync.document.erasure.selection import PREVIEW_CHARS, text_of
+from sync.log.event_types import FACT_TEXT_TYPES
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure
                 "type": event.type,
                 "deviceId": event.device_id,
                 "projectId": event.project_id,
-                "text": " ".join(text_of(event).split())[:PREVIEW_CHARS],
+                "text": " ".join(_preview_of(event).split())[:PREVIEW_CHARS],
             }
             for event in events[:MAX_SHOWN_EVENTS]
         ],
@@ -57,3 +58,9 @@ def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure
         "forgotten": [] if erased is None else erased.named,
         "keptFiles": [] if erased is None else erased.files_left,
     }
+
+
+def _preview_of(event: "Event") -> str:
+    """The text of an event; of a fact only its statement, without its kind and slot."""
+    statement = event.payload.get("content") if event.type in FACT_TEXT_TYPES else None
+    return statement if isinstance(statement, str) else text_of(event)
