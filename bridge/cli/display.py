@@ -115,10 +115,13 @@ def show_status(result: dict[str, Any]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     cloud, document = result["cloud"], result["document"]
-    state = "not asked just now (`sync` asks)" if cloud["state"] == "connecting" else cloud["state"]
+    account = result["account"]["state"].replace("_", " ")
+    named = f"{result['account']['label']} (logged out)" if account == "logged out" else result["account"]["label"]
+    asked = "not asked just now (`sync` asks)" if account == "logged in" else "not asked without a login"
+    state = asked if cloud["state"] == "connecting" else cloud["state"]
     table = Table(show_header=False, box=None, pad_edge=False)
     rows = {
-        "account": result["account"]["label"] or result["account"]["state"].replace("_", " "),
+        "account": named or account,
         "device": f"{result['device']['name']} ({result['device']['deviceId']})",
         "cloud": f"{state}, read {cloud['cursor']} of {cloud['head']}, last {cloud['lastSyncAt'] or 'never'}",
         "waiting": f"{result['pending']} to be sent, {result['quarantined']} set aside",

@@ -9,7 +9,7 @@ import asyncio
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ from sync.settings.settings import Settings
 from sync.system.files import read_once, write_private
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
+NOT_OF_ACCOUNT: Final = "no device of this account has this id"
 RevokedLogins = Literal["ended", "unknown", "open"]
 """The logins of a device that was just revoked.
 
@@ -131,7 +132,10 @@ class DeviceService:
         async def rename(session: AuthSession) -> None:
             await self._account.cloud.rename_device(session, device_id, clean)
 
-        await with_fresh_token(self._account, rename, timeout=self._timeout)
+        try:
+            await with_fresh_token(self._account, rename, timeout=self._timeout)
+        except DeviceUnknown:  # the server says it as of the device that calls
+            raise DeviceUnknown(NOT_OF_ACCOUNT) from None
         await self._record_event(DEVICE_RENAMED, {"device_id": device_id, "name": clean})
         return await self.list()
 
@@ -145,9 +149,9 @@ class DeviceService:
         try:
             ended = await with_fresh_token(self._account, revoke, timeout=self._timeout)
             logins = "open" if ended.refused else "ended" if ended.known else "unknown"
-        except CloudError:
+        except CloudError as error:
             if not await self._is_only_paired(device_id):
-                raise
+                raise DeviceUnknown(NOT_OF_ACCOUNT) if isinstance(error, DeviceUnknown) else error from None
         if device_id != self._log.device_id:  # an event of a revoked device would wait for ever
             await self._record_event(DEVICE_REVOKED, {"device_id": device_id})
         return replace(await self.list(), logins=logins)

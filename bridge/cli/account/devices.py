@@ -1,7 +1,7 @@
 """`devices list | rename | revoke | hide | show`: the account's devices."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -51,6 +51,7 @@ def unhide(device_id: DeviceId) -> None:
     call_method("devices/hide", {"deviceId": device_id, "hidden": False}, _show_devices)
 
 
+WIDTH: Final = 1_000  # of the list: no id is cut off, because commands need it
 LOGIN_WARNINGS = {
     "unknown": "the server knows no login of it, so none was ended: sign out everywhere if it may be in other hands",
     "open": "the server could not end its logins and refuses its calls: sign out everywhere as well",
@@ -64,13 +65,13 @@ def _show_devices(result: dict[str, Any]) -> None:
 
     table = Table(box=None, pad_edge=False)
     for title in ("name", "device", "platform", "version", "last seen", ""):
-        table.add_column(title)
+        table.add_column(title, no_wrap=True)
     for device in result["devices"]:
         words = [word for word in ("thisDevice", "revoked", "hidden", "paired") if device[word]]
         cells = [device["name"], device["deviceId"], device["platform"], device["appVersion"], device["lastSeenAt"]]
         marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
         table.add_row(*(Text(cell or "-") for cell in cells), marks)  # as text: a name is no markup
-    Console().print(table)
+    Console(width=WIDTH).print(table)
     if result["logins"] in LOGIN_WARNINGS:
         sys.stderr.write(f"{LOGIN_WARNINGS[result['logins']]}\n")
     if result["source"] == "local":
