@@ -27,12 +27,12 @@ START_TIMEOUT: Final = 10.0  # seconds that a person waits for the port
 
 HINTS: Final = {
     "stranger": "It is not paired and no device of this account, or this device has not synced since.",
-    "revoked": "It was revoked; it stays refused.",
+    "revoked": "One of the two devices was revoked; it stays refused.",
     "copy_of_this_device": "It has a copy of this device's data directory: start it once with the cloud, or revoke it.",
     "copied_database": "One of the two databases was copied or restored from a backup: sync both with the cloud once.",
     "tls_failed": "It speaks no TLS 1.3; another program may have tried this port.",
-    "too_slow": "It did not answer in time.",
-    "protocol_error": "It sent something else than this program does.",
+    "too_slow": "One of the two did not answer in time; a device that slept did not.",
+    "protocol_error": "One of the two sent something else than this program does.",
     "other_version": "Update xiaobai-memory on the older of the two devices.",
     "storage_failed": "The disk of one of the two is full, or its database is busy: `xiaobai-memory doctor` there.",
     "too_many_connections": "Some machine opens many connections to this port.",

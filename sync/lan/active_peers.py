@@ -105,22 +105,21 @@ class ActivePeers:
         """Exchange events until the connection ends; why it ended is noted."""
         follower = LogFollower(self._log.changed, partial(self._refusal_now, key, peer))
         connection = PeerConnection(peer.channel, peer.exchange, follower)
-        is_worth_a_try = True  # at once; what made one of the two end it would end the next connection as well
+        is_worth_a_try = False  # at once: what makes one of the two end it would end the next connection as well
         try:
             await connection.run()
         except ConnectionRefused as error:
             is_worth_a_try = error.cause is RefusalCause.DUPLICATE  # after a login, or this one has crossed another
             await self.dismiss(peer.channel, error.cause, peer.device_id)
         except TimeoutError:
+            is_worth_a_try = True
             await self.dismiss(peer.channel, RefusalCause.SLOW, peer.device_id)
         except ProtocolError:
-            is_worth_a_try = False
             await self.dismiss(peer.channel, RefusalCause.PROTOCOL, peer.device_id)
         except StorageError:
-            is_worth_a_try = False
             await self.dismiss(peer.channel, RefusalCause.STORAGE, peer.device_id)
         except (OSError, EOFError):
-            pass  # it left
+            is_worth_a_try = True  # it left
         finally:
             peer.channel.abort()
             if self.by_key.get(key) is peer:

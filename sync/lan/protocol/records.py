@@ -43,7 +43,7 @@ def _parse(record: Mapping[str, Any], asked: NumberRanges) -> Event | None:
     encoded = msgspec.json.encode(record)
     is_bounded = (
         len(encoded) <= MAX_RECORD_BYTES
-        and event.replica_seq <= MAX_NUMBER
+        and max(event.replica_seq, abs(event.schema_version)) <= MAX_NUMBER
         and max(len(event.ts), len(event.local_date)) <= MAX_TIME_LENGTH
         and len(event.session_id) <= MAX_NAME_LENGTH
         and abs(event.utc_offset) <= MAX_UTC_OFFSET

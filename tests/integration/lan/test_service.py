@@ -141,6 +141,7 @@ async def test_a_silent_connection_gives_way_to_a_new_one_whoever_made_it(tmp_pa
         await level(a, b)
 
 
+@pytest.mark.proof
 async def test_a_connection_that_nobody_reads_does_not_hold_up_its_successor(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b", deadlines=Deadlines(frame=600.0, failed=0.0)) as (a, b):
         channel, exchange = await fill_unread_connection(b, a, count=400)

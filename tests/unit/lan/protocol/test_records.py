@@ -26,6 +26,7 @@ def test_a_record_is_the_event_that_was_sent() -> None:
         {"payload": {"text": "x" * 70_000}},
         {"payload": {"text": "a\u0000b"}},
         {"utc_offset": 100_000},
+        {"schema_version": 10**40},
         {"ts": "x" * 65},
         {"device_id": None},
     ],
