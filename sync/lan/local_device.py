@@ -32,7 +32,7 @@ class LocalDevice:
     account_changed: ChangeCounter
 
     async def trust(self) -> TrustList:
-        return await self.trust_of(await self.key.public_key())
+        return await self.trust_of(await self.key.recent_public_key())
 
     async def owner_id(self) -> str:
         """The account's id; empty for a guest, and if damage has hidden it."""

@@ -25,6 +25,7 @@ KEY_BYTES: Final = 32
 DISCOVERY_CONTEXT: Final = b"xiaobai-memory lan discovery 1"
 PROOF_CONTEXT: Final = b"xiaobai-memory device proof 1"  # the proof is an HMAC of this text with the private half
 KEY_LOCK_TIMEOUT: Final = 10.0  # seconds
+RECENT_SECONDS: Final = 60.0
 
 
 class DeviceKey:
@@ -33,13 +34,22 @@ class DeviceKey:
     def __init__(self, secrets: Callable[[], SecretStore], *, lock: Path) -> None:
         self._secrets = secrets
         self._lock = lock
+        self._recent: tuple[str, float] | None = None  # the public half, and when it was read
 
     async def public_key(self) -> str:
         """The public half, `ed25519:` and base64. Creates the key if there is none that can be read."""
         return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=False)))
 
+    async def recent_public_key(self) -> str:
+        """The public half as of the last minute: a keychain is slow, and each connection of a stranger needs it."""
+        now = asyncio.get_running_loop().time()
+        if self._recent is None or now - self._recent[1] > RECENT_SECONDS:
+            self._recent = (await self.public_key(), now)
+        return self._recent[0]
+
     async def rotate(self) -> str:
         """Replace the key. Return the new public half."""
+        self._recent = None
         return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=True)))
 
     async def proof(self) -> str:

@@ -38,6 +38,17 @@ async def test_two_installations_have_two_keys_and_a_renewed_one_is_another(tmp_
     assert await device_key_in(one).public_key() == second
 
 
+async def test_a_key_that_was_renewed_elsewhere_is_noticed_after_a_minute(tmp_path: Path) -> None:
+    key = device_key_in(tmp_path)
+    first = await key.recent_public_key()
+    second = await device_key_in(tmp_path).rotate()
+    assert await key.recent_public_key() == first, "not read at each connection"
+    key._recent = (first, float("-inf"))
+    assert await key.recent_public_key() == second
+    third = await key.rotate()
+    assert await key.recent_public_key() == third
+
+
 @pytest.mark.parametrize("damaged", [b"", b"ed25519:", b"ed25519:AAAA", b"ed25519:!!", b"rsa:" + b"A" * 44, b"\xff"])
 async def test_a_damaged_key_is_no_key_and_another_is_made(tmp_path: Path, damaged: bytes) -> None:
     (tmp_path / "device-key").write_bytes(damaged)
