@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
 
+DAILY_FOLDER: Final = "daily"  # of a profile: the checkpoints of its pages
 START_DELAY: Final = 0.5  # seconds after a start in which nothing else is loaded
 NOTES_BY_MEANING: Final = 5  # notes of a project that governance and retrieval compare by meaning
 LATE_START_DELAY: Final = 5.0  # seconds until what can wait begins: followers come level first
@@ -124,6 +125,8 @@ def daily(
     @cache
     def opened() -> "DailyService":
         from sync.daily.open_sessions import OpenSessionTracker  # noqa: PLC0415
+        from sync.daily.pages.folder_owner import FolderOwner  # noqa: PLC0415
+        from sync.daily.pages.page_checkpoints import PageCheckpoints  # noqa: PLC0415
         from sync.daily.pages.page_files import PageFiles  # noqa: PLC0415
         from sync.daily.pages.page_folders import PageFolders  # noqa: PLC0415
         from sync.daily.record_service import RecordService  # noqa: PLC0415 - at its first use
@@ -134,9 +137,11 @@ def daily(
         records, folders = RecordsCache(events), PageFolders(settings.daily.home)
         changes = RecordService(events, records, folders, intake, redactor, clock)
         installation = hashlib.sha256(os.path.realpath(settings.data_dir).encode()).hexdigest()[:16]
-        pages = PageFiles(
-            folders, checkpoint_folder=profile.folder / "daily", installation=installation, profile=profile.name
+        checkpoints = PageCheckpoints(
+            profile.folder / DAILY_FOLDER,
+            lambda: [other.folder / DAILY_FOLDER for other in profile.other_profiles()],
         )
+        pages = PageFiles(folders, checkpoints, FolderOwner(installation, profile.name))
         open_sessions = OpenSessionTracker(events, clock, settings.sessions.idle_minutes)
         vector_source = vector_export(settings, events, vectors or ChangeCounter())
         worker = DailyWorker(

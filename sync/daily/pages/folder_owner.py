@@ -40,12 +40,18 @@ class FolderOwner:
         """Whether another account of this machine wrote here last."""
         return self.read(root).get("profile") not in {None, self._identity["profile"]}
 
+    def leave_alone(self, root: Path, name: str) -> None:
+        """Leave a page as it is until it is gone and ours is written."""
+        self.update_marker(root, left=[*self.read(root).get("left", []), name])
+
     def mark_page(self, root: Path, name: str, text: str, previous: FileProbe | None) -> None:
         """Note a page's hash, so that another account can tell that it is unedited and remove it."""
-        pages = self.read(root).get("pages", {})
+        marker = self.read(root)
+        pages, left = marker.get("pages", {}), marker.get("left", [])
         held = pages.get(name, [])
         before = [previous.sha256] if previous is not None and previous.sha256 in held else held[:1]
-        self.update_marker(root, pages={**pages, name: [sha256(text.encode()), *before]})
+        pages = {**pages, name: [sha256(text.encode()), *before]}
+        self.update_marker(root, pages=pages, left=[one for one in left if one != name])
 
     def write_index(self, root: Path, name: str, kind: str, text: str) -> int | None:
         """Write an index; how many files changed, or None if the existing file is not ours."""

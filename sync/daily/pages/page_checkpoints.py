@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from sync.daily.pages.page_diff import PageBase
+from sync.daily.pages.page_diff import PageBase, is_of_other_account
+from sync.daily.pages.page_format import DayPage
 from sync.errors import StorageError
 from sync.system.files import make_private_folder, read_once, remove_private, remove_temporary_files, write_private
 
@@ -16,10 +17,13 @@ MAX_OLDER_STATES: Final = 4  # of a page whose last writes may have failed; each
 
 
 class PageCheckpoints:
-    """One profile's checkpoints: a subfolder for each folder of pages, a file for each page."""
+    """One profile's checkpoints: a subfolder for each folder of pages, a file for each page.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    `other_folders`: the checkpoints of the other profiles, to tell their pages from ours.
+    """
+
+    def __init__(self, folder: Path, other_folders: Callable[[], Sequence[Path]] = list) -> None:
+        self._folder, self._other_folders = folder, other_folders
 
     def bases(self, root: Path, name: str) -> list[PageBase]:
         """The page as last written and, unless that is confirmed, the states that may still be on disk."""
@@ -29,6 +33,15 @@ class PageCheckpoints:
     def matches_base(self, root: Path, name: str, data: bytes) -> bool:
         """Whether a page is as we wrote or imported it."""
         return any(data == base.text.encode() for base in self.bases(root, name))
+
+    def other_account_of(
+        self, root: Path, name: str, page: DayPage, own_bases: Sequence[PageBase]
+    ) -> "PageCheckpoints | None":
+        """The checkpoints of the other account that a page belongs to; None if it is ours."""
+        for other in map(PageCheckpoints, self._other_folders()):
+            if is_of_other_account(page, own_bases, other.bases(root, name)):
+                return other
+        return None
 
     def matches_any_state(self, root: Path, name: str, data: bytes) -> bool:
         """Whether a page is as we wrote or imported it, or as it was when an unfinished import began."""

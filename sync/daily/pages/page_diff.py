@@ -4,7 +4,7 @@ A session is identified by its number: a new number is an addition, a missing on
 it is written again. Of a session the parts and marks that differ are edits; its time and project cannot be edited.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -68,6 +68,19 @@ def diff_page(
         diffs,
         key=lambda diff: (sum(_is_deletion(change, known_record_ids) for change in diff.changes), len(diff.changes)),
     )
+
+
+def is_of_other_account(page: DayPage, own: Sequence[PageBase], other: Sequence[PageBase]) -> bool:
+    """Whether the page of another account has most lines of this one, and ours does not. Lines of both do not count."""
+    ours, theirs = (_lines_of(parse(base.text) for base in bases if base.text) for bases in (own, other))
+    lines = _lines_of([page]) - (ours & theirs)
+    known = len(lines & theirs)
+    return known > len(lines & ours) and 2 * known >= len(lines)
+
+
+def _lines_of(pages: Iterable[DayPage]) -> frozenset[str]:
+    texts = [session.content.full_text for page in pages for session in page.sessions]
+    return frozenset(line for text in texts for line in map(str.strip, text.splitlines()) if line)
 
 
 def _is_deletion(change: PageChange, known_record_ids: Container[str]) -> bool:

@@ -31,12 +31,12 @@ from sync.daily.pages.page_folders import (
     lies_within,
     list_folder,
 )
-from sync.daily.pages.page_format import render, split_page
+from sync.daily.pages.page_format import parse, render, split_page
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import DocumentChanged, InvalidInput, StorageBusy, StorageError
 from sync.runtime.log_once import LogOnce
 from sync.system.atomic_swap import compare_and_swap, displaced_files, remove_unchanged
-from sync.system.files import read_once, remove_private, remove_temporary_files, translate_os_errors
+from sync.system.files import FileProbe, read_once, remove_private, remove_temporary_files, translate_os_errors
 from sync.system.process_lock import ProcessLock
 
 LOCK_FILE: Final = ".xiaobai-memory.lock"
@@ -45,7 +45,7 @@ SUMMARY_FILE: Final = "summary.md"
 KEYWORDS_FILE: Final = "index/keywords.json"
 EMBEDDINGS_FILE: Final = "index/embeddings.json"
 MEGABYTE: Final = 1024 * 1024
-LEFT_ALONE: Final = "was changed by hand while another account was active, and is left as it is"
+LEFT_ALONE: Final = "has text of another account, or was changed by hand while one was active, and is left as it is"
 _PAGE_NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -78,10 +78,9 @@ class FolderContent(msgspec.Struct, frozen=True):
 class PageFiles:
     """All pages of one profile. Synchronous; call it in a thread. Only the holder of the sidecar role may."""
 
-    def __init__(self, page_folders: PageFolders, *, checkpoint_folder: Path, installation: str, profile: str) -> None:
-        self._page_folders = page_folders
-        self._checkpoints, self._log_once = PageCheckpoints(checkpoint_folder), LogOnce(log)
-        self.owner = FolderOwner(installation, profile)
+    def __init__(self, page_folders: PageFolders, checkpoints: PageCheckpoints, owner: FolderOwner) -> None:
+        self._page_folders, self._checkpoints, self.owner = page_folders, checkpoints, owner
+        self._log_once = LogOnce(log)
         self.notices: dict[str, str] = {}
         self.failing_folders: set[Path] = set()  # in this round; they are retried
         self._read_hashes: dict[Path, str] = {}  # of each page as `read_edits` read it
@@ -134,7 +133,10 @@ class PageFiles:
             if is_folder(folder.root):
                 by_folder.setdefault(folder, [])
         number_of = page_numbers(daily_records.all_records(), self._page_folders.folder_of)
-        return [self._folder_content(folder, records, number_of) for folder, records in by_folder.items()]
+        return [
+            _folder_content(folder, records, number_of, self._page_folders.options(_project_of(records)).value)
+            for folder, records in by_folder.items()
+        ]
 
     @contextmanager
     def exclusive(self, folder: PageFolder) -> Iterator[bool]:
@@ -201,6 +203,10 @@ class PageFiles:
             text = found.data.decode("utf-8")
             if unfinished is None and any(text == base.text for base in bases):
                 return None
+            owner = None if unfinished else self._checkpoints.other_account_of(folder.root, name, parse(text), bases)
+            if owner is not None:
+                self._set_aside(folder, name, found, owner)
+                return None
             diff = diff_page(bases, text, match.group(1), records.by_id, unfinished)
         except UnicodeDecodeError:
             self._add_notice(folder, name, "is not UTF-8")
@@ -211,22 +217,17 @@ class PageFiles:
         is_known = bases or unfinished is not None  # else the user created the page and it is still empty
         return PageEdit(folder, name, match.group(1), project_path, text, diff) if diff.changes or is_known else None
 
+    def _set_aside(self, folder: PageFolder, name: str, page: FileProbe, owner: PageCheckpoints) -> None:
+        """Remove another account's page that a window saved again, or leave it alone if it was edited."""
+        if owner.matches_base(folder.root, name, page.data):
+            _remove_unchanged(folder.root / "daily" / name, [page.sha256])
+            del self._read_hashes[folder.root / "daily" / name]
+        else:
+            self.owner.leave_alone(folder.root, name)
+            self._add_notice(folder, name, LEFT_ALONE)
+
     def _add_notice(self, folder: PageFolder, name: str, what: str) -> None:
         self.notices[str(folder.root / "daily" / name)] = what
-
-    def _folder_content(
-        self, folder: PageFolder, records: Sequence[Record], page_numbers: Mapping[str, int]
-    ) -> FolderContent:
-        options = self._page_folders.options(_project_of(records)).value
-        limit = int(options.storage.max_file_size_mb * MEGABYTE)
-        files: list[DayFile] = []
-        for day, of_day in group_by_day(records).items():
-            by_number = by_page_number(of_day, page_numbers)
-            page = page_of(day, by_number.items(), with_origin=folder.is_shared)
-            for part, piece in enumerate(split_page(page, limit), start=1):
-                of_part = {session.number: by_number[session.number] for session in piece.sessions}
-                files.append(DayFile(part, piece, of_part))
-        return FolderContent(folder, tuple(records), tuple(files), options)
 
     def _write_folder(self, content: FolderContent, records: DailyRecords) -> int:
         folder, files = content.folder, content.files
@@ -320,10 +321,24 @@ class PageFiles:
             is_ours = self._checkpoints.matches_any_state
             left = [name for name, page in pages.items() if page and not is_ours(folder.root, name, page.data)]
             self.owner.update_marker(folder.root, pages={}, summary=[], keywords=[], vectors=[], left=left)
-        for name in self.owner.read(folder.root).get("left", []):
+        for name in set(_page_names(folder.root)) & set(self.owner.read(folder.root).get("left", [])):
             self._add_notice(folder, name, LEFT_ALONE)
         if records:
             self._checkpoints.save_folder(folder.root, None if folder.is_shared else _project_of(records))
+
+
+def _folder_content(
+    folder: PageFolder, records: Sequence[Record], page_numbers: Mapping[str, int], options: DailyConfig
+) -> FolderContent:
+    limit = int(options.storage.max_file_size_mb * MEGABYTE)
+    files: list[DayFile] = []
+    for day, of_day in group_by_day(records).items():
+        by_number = by_page_number(of_day, page_numbers)
+        page = page_of(day, by_number.items(), with_origin=folder.is_shared)
+        for part, piece in enumerate(split_page(page, limit), start=1):
+            of_part = {session.number: by_number[session.number] for session in piece.sessions}
+            files.append(DayFile(part, piece, of_part))
+    return FolderContent(folder, tuple(records), tuple(files), options)
 
 
 def _base_of(file: DayFile, text: str) -> PageBase:

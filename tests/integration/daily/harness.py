@@ -18,6 +18,8 @@ from sync.daily.model import normalised_content
 from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.embeddings_export import VectorSource
+from sync.daily.pages.folder_owner import FolderOwner
+from sync.daily.pages.page_checkpoints import PageCheckpoints
 from sync.daily.pages.page_files import PageFiles
 from sync.daily.pages.page_folders import PAGES_PATH, PageFolders
 from sync.daily.record_service import ChangeResult, RecordRequest, RecordService
@@ -59,7 +61,9 @@ class DailyHarness:
         shelf, self.places = RecordsCache(device.log), PageFolders(self.home)
         deeds = RecordService(device.log, shelf, self.places, device.intake, REDACTOR, device.clock)
         kept = device.folder / "profiles" / profile / "daily"
-        self.pages = PageFiles(self.places, checkpoint_folder=kept, installation=installation, profile=profile)
+        self.checkpoints, self.other_checkpoints = kept, list[Path]()
+        checkpoints = PageCheckpoints(kept, lambda: self.other_checkpoints)
+        self.pages = PageFiles(self.places, checkpoints, FolderOwner(installation, profile))
         open_sessions = OpenSessionTracker(device.log, device.clock, IDLE_MINUTES)
         keeper = DailyWorker(
             device.log, shelf, deeds, self.pages, clock=device.clock, open_sessions=open_sessions, vector_source=vectors

@@ -144,6 +144,33 @@ class TestPages:
             await first.service.reconcile()
             assert (page.read_text("utf-8"), first.pages.notices) == (written, {})
 
+    @pytest.mark.parametrize("bens", [True, False], ids=["over a page", "where there is none"])
+    @pytest.mark.parametrize("old", ["", "旧的事实"], ids=["as it was", "edited"])
+    async def test_a_page_that_a_window_of_another_account_saves_again_is_not_taken_in(
+        self, tmp_path: Path, *, bens: bool, old: str
+    ) -> None:
+        async with (
+            open_daily_harness(tmp_path / "a") as first,
+            open_daily_harness(tmp_path / "b", profile="prof_b") as second,
+        ):
+            await first.record("甲的秘密", "旧的事实")
+            page = first.page()
+            stale = page.read_text("utf-8").replace(old, "新打的事实" if old else "")
+            second.places.home, second.other_checkpoints = first.home, [first.checkpoints]
+            if bens:
+                await second.record("乙的")
+            await second.service.reconcile()
+            own = page.read_text("utf-8") if bens else None
+            page.write_text(stale, "utf-8")
+            await second.service.reconcile()
+            await second.service.reconcile()
+            assert await second.topics() == (["乙的"] if bens else [])
+            assert (page.read_text("utf-8") if page.exists() else None) == (stale if old else own)
+            assert list(second.pages.notices) == ([str(page)] if old else [])
+            page.unlink(missing_ok=True)
+            await second.service.reconcile()
+            assert (page.read_text("utf-8") if page.exists() else None) == own
+
     async def test_another_installation_s_folder_is_left_alone(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path / "a") as first:
             await first.record("第一个的")
