@@ -21,7 +21,7 @@ from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
 from tests.simulation.workload import client_actions, fact_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
-from tests.simulation.workload.plan import LAN, PlanStep
+from tests.simulation.workload.plan import LAN, PAIRING, PlanStep
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -579,7 +579,7 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
         await client_actions.wait_for_background_work(world, device, app)
     await _answer_questions(world, device, app)
     while has_changed:
-        if LAN in world.plan.kinds:  # as the running service does
+        if world.plan.kinds & {LAN, PAIRING}:  # as the running service does
             await world.run_on_device(device, "lan late erasures", partial(repeat_late_erasures, app.log))
         replicator = app.replicator
         if replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app, replicator)):

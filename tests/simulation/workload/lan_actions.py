@@ -57,9 +57,11 @@ async def pair_by_code(world: "Simulator", device: SimulatedDevice, _: PlanStep,
     pairs = [device, chance.choice(others)]
     chance.shuffle(pairs)
     left, right = pairs
-    world.forgotten_pairings -= {(left.name, right.name), (right.name, left.name)}
+    both_ways = {(left.name, right.name), (right.name, left.name)}
+    world.forgotten_pairings -= both_ways
     if not await pair(world, left, right):
         return
+    world.forgotten_pairings -= both_ways  # an earlier step may have forgotten it before it was stored again
     await _meet_two(world, left, right, chance)
     if chance.random() < FORGETS:
         await forget(world, left, right)
