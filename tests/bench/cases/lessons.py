@@ -55,10 +55,10 @@ def rows(folder: Path) -> Iterator[Measurement]:
         slowest = max(_cpu_ms(used, ask) for ask in asks)
         show = _cpu_ms(used, partial(program.ask, request("lessons/show", id=_record(7)["id"])))
     yield _row(f"match, {LESSONS:,} lessons", slowest, MOST_MS)
-    yield _row(f"show, {LESSONS:,} lessons", show, MOST_SHOW_MS)
     data = home.database.parents[2]
     quick: list[Any] = [partial(match_in, data, failure) for failure in failures]
     yield _row("the same in a hook", max(_cpu_ms(time.process_time, ask) for ask in quick), MOST_MS)
+    yield _row(f"show, {LESSONS:,} lessons", show, MOST_SHOW_MS)
 
 
 def _cpu_ms(used: Callable[[], float], ask: Callable[[], object]) -> float:
