@@ -13,6 +13,7 @@ from sync.accounts.profiles import DEVICE_ID_PATTERN
 from sync.contract.document import LoadJson, PromptJson, UpdateJson, load_to_json, update_to_json
 from sync.contract.status import InitializeJson
 from sync.document.capture.exchange_events import ExchangeInput
+from sync.errors import InvalidInput
 
 if TYPE_CHECKING:  # a starting sidecar has not imported it yet
     from sync.app import App
@@ -133,4 +134,10 @@ async def update(app: "App", params: Update) -> UpdateJson:
         idempotency_key=params.idempotency_key,
     )
     # A cancelled caller gets no answer, but what it asked to remember is remembered.
-    return update_to_json(await asyncio.shield(app.memory_service.update(exchange)))
+    try:
+        return update_to_json(await asyncio.shield(app.memory_service.update(exchange)))
+    except InvalidInput as error:
+        if params.idempotency_key is None or error.field != "event_id":
+            raise
+        hint = "Give a new exchange a new key; nothing was recorded."
+        raise InvalidInput("another exchange has this key", field="idempotencyKey", hint=hint) from None
