@@ -123,7 +123,8 @@ def _show_paired_devices(paired: list[dict[str, Any]]) -> None:
 
 def _show_status(result: dict[str, Any]) -> None:
     where = f" at {result['address']} port {result['port']}" if result["port"] else ""
-    print(f"{result['state']}{where} (LAN__ENABLED={result['enabled']})")
+    why = ": no sidecar runs" if result["state"] == "off" and result["enabled"] != "off" else ""
+    print(f"{result['state']}{where}{why} (LAN__ENABLED={result['enabled']})")
     if result["problem"]:
         print(result["problem"])
     print(f"other devices of the account: {result['trusted']}, announced on this network: {result['found']}")
