@@ -137,6 +137,9 @@ def show_status(result: dict[str, Any]) -> None:
 
 
 def show_edited(result: dict[str, Any]) -> None:
+    if not result["operations"]:
+        echo("no line is different")
+        return
     counts = dict.fromkeys(("entry_added", "entry_edited", "entry_removed"), 0)
     for operation in result["operations"]:
         counts[operation["type"]] += 1
