@@ -155,6 +155,8 @@ def test_a_device_of_another_account_is_a_stranger(
         with pytest.raises(CallFailed) as refused:
             x.call("lan/connect", host="127.0.0.1", port=port)
         assert refused.value.kind == "peer_refused"
+        assert [one["cause"] for one in x.call("lan/status")["refusals"]] == ["stranger"]
+        assert "device-x" not in [peer["deviceId"] for peer in a.call("lan/peers")["peers"]]
         status = a.call("lan/status")
         assert [(one["cause"], one["deviceId"]) for one in status["refusals"]] in ([("stranger", "")], [])
 
