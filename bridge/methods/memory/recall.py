@@ -12,7 +12,7 @@ from sync.context.budgets import TURN_CHARS, TURN_ITEMS
 from sync.context.model import TurnRequest
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
-from sync.log.event_types import LESSON_TYPES
+from sync.log.event_types import FACT_TYPES, LESSON_TYPES
 from sync.log.model import MAX_NAME_LENGTH
 from sync.recall.model import Scope, SearchRequest
 from sync.recall.ranking.fusion import PRESETS
@@ -67,7 +67,8 @@ async def search(app: App, params: Search) -> SearchJson:
     """Search the memory; the best hits first."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     found = await app.recall().search(ask)
-    return contract.search_to_json(found, await app.context().superseded(found.hits))
+    has_facts = bool(found.hits) and await app.log.newest_position(FACT_TYPES)
+    return contract.search_to_json(found, await app.context().superseded(found.hits) if has_facts else ())
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
