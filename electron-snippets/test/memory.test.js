@@ -8,7 +8,7 @@ const { PROMPT_WITHOUT_MEMORY, TEMPLATE, createMemory } = require('../agent.js')
 const { ENGLISH, textsFor } = require('../texts.js');
 const { SidecarClient, SidecarError } = require('../client.js');
 const { SidecarSupervisor } = require('../supervisor.js');
-const { COMMAND, UNHURRIED, makeHome, reaches, within } = require('./support/world.js');
+const { COMMAND, UNHURRIED, makeHome, next, reaches, until, within } = require('./support/world.js');
 
 function supervised(t, options = {}) {
   const home = makeHome();
@@ -172,4 +172,28 @@ test('the queue is bounded, drops the oldest, and logs no content', async () => 
 test('a chat does not wait longer than its limit for an update', async () => {
   const memory = createMemory({ client: { request: () => new Promise(() => {}) }, limits: { updateMs: 20 } });
   assert.equal((await within(memory.updateAIMemory('问', '答'), 'the update')).queued, true);
+});
+
+test('two devices pair by a code, and what one records is on the other', async (t) => {
+  const [desktop, laptop] = await Promise.all(
+    ['desktop', 'laptop'].map(async (name) => {
+      const lan = { XIAOBAI_LAN__ENABLED: 'auto', XIAOBAI_LAN__ADDRESS: '127.0.0.1', XIAOBAI_DEVICE_ID: name };
+      const client = new SidecarClient({ command: COMMAND, env: { ...makeHome().env, ...lan } });
+      t.after(() => client.close());
+      await client.start({ handshake: true });
+      return client;
+    }),
+  );
+  const shown = await desktop.request('lan/pair', {});
+  assert.equal(shown.state, 'waiting');
+  const paired = next(desktop, 'lan/pairingChanged', ({ pairing }) => pairing.state === 'paired');
+  const entered = await laptop.request('lan/pair', { code: shown.uri });
+  assert.deepEqual((await paired).pairing.words, entered.words);
+  await createMemory({ client: desktop, limits: UNHURRIED }).updateAIMemory('我住在杭州', '好的');
+  const memory = createMemory({ client: laptop, limits: UNHURRIED });
+  await until(async () => (await memory.loadAIMemory()).includes('我住在杭州'), 'the exchange is on the laptop');
+  const { peers } = await laptop.request('lan/peers', {});
+  assert.deepEqual(peers.map((peer) => peer.deviceId), ['desktop']);
+  const { paired: left } = await laptop.request('lan/forget', { deviceId: 'desktop' });
+  assert.deepEqual(left, []);
 });
