@@ -1,10 +1,8 @@
 """The calls that use the open application, and how they end before another account's is opened.
 
-Decisions
-    An application is not closed under a call that uses it: a call is waited for, and one that takes too long is ended
-    while everything it needs for its cleaning up is still open. It answers `account_changed`, not what closing would
-    have made of it, and not that it may be tried again: asked once more, it would do for the next account what was
-    meant for the former.
+An application is not closed under a call that uses it. A call is waited for; one that takes too long is ended while
+everything that its cleanup needs is still open. It answers `account_changed`, which is not retryable: repeated, the
+call would do for the next account what was meant for the former one.
 """
 
 import asyncio
