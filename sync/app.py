@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from sync import __version__, fact_services, lazy_recall, services, wiring
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
@@ -217,6 +219,9 @@ class App:
             if self.replicator
             else CloudStatus(CloudState.OFF, None, None, RemoteCursor())
         )
+        account = await self.account.state()
+        if account.state in {"guest", "logged_out"} and cloud.state is CloudState.CONNECTING:
+            cloud = replace(cloud, state=CloudState.SIGNED_OUT)  # a command has not asked
         warnings = [
             *self.start_warnings,
             *switching.parked_warnings(self.profile),
@@ -224,7 +229,7 @@ class App:
         ]
         warnings += [warning for warning in (self.account.warning, self.log_scrubber.warning) if warning]
         return AppStatus(
-            account=await self.account.state(),
+            account=account,
             device_id=self.log.device_id,
             device_name=self.settings.device_name,
             replica_id=self.replicator.replica_id if self.replicator else self.replica_id,

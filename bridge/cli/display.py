@@ -117,8 +117,8 @@ def show_status(result: dict[str, Any]) -> None:
     cloud, document = result["cloud"], result["document"]
     account = result["account"]["state"].replace("_", " ")
     named = f"{result['account']['label']} (logged out)" if account == "logged out" else result["account"]["label"]
-    asked = "not asked just now (`sync` asks)" if account == "logged in" else "not asked without a login"
-    state = asked if cloud["state"] == "connecting" else cloud["state"]
+    state = cloud["state"].replace("_", " ")
+    state = "not asked just now (`sync` asks)" if state == "connecting" else state
     table = Table(show_header=False, box=None, pad_edge=False)
     rows = {
         "account": named or account,

@@ -103,7 +103,8 @@ def test_a_supabase_key_of_no_known_shape_is_a_warning(home: Home) -> None:
         assert sidecar.call("sync/status")["document"]["warnings"] == ["supabase_key_unknown"]
     for key in ("sb_publishable_x", "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJl"):
         home.settings["SUPABASE_KEY"] = key
-        assert home.json("status")["document"]["warnings"] == []
+        status = home.json("status")
+        assert (status["document"]["warnings"], status["cloud"]["state"]) == ([], "signed_out"), "nobody is logged in"
 
 
 def test_the_version_and_the_short_help_exist(home: Home) -> None:
