@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from sync.document.markdown.language import Language
@@ -22,6 +23,8 @@ from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, Stora
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.files import FileProbe, read_once
 
+READ_PAUSE: Final = 0.25  # seconds between two reads of a file that is being written
+MAX_READS: Final = 32  # of such a file: 10 seconds
 MAX_ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment
 
 log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ async def hand_over(
     StorageError; then the file still belongs to the leaving profile.
     """
     for _ in range(MAX_ATTEMPTS):
-        judged = await stable_read(arriving.path, sleep)
+        judged = await _read_complete(leaving, arriving.path, sleep)
         try:
             if judged is not None and not await arriving.versions.has_version(judged.sha256):
                 if await asyncio.to_thread(_has_owner, other_profiles, judged):
@@ -56,6 +59,23 @@ async def hand_over(
         else:
             return
     raise StorageBusy(f"{arriving.path.name} is being saved again and again by another program")
+
+
+async def _read_complete(leaving: MemoryFile | None, path: Path, sleep: Sleep) -> FileProbe | None:
+    """The file once no program is writing it; after `MAX_READS`, as it is.
+
+    A program that goes on writing after the replacement writes into a file that is no longer there.
+    """
+    disk = await stable_read(path, sleep)
+    newest = None if leaving is None else await leaving.versions.newest()
+    for _ in range(MAX_READS):
+        if leaving is None or newest is None or disk is None:
+            break
+        if not leaving.write_in_progress.is_running(disk, newest):
+            break
+        await sleep(READ_PAUSE)
+        disk = await stable_read(path, sleep)
+    return disk
 
 
 async def _park_if_unknown(

@@ -109,7 +109,7 @@ class MemoryFile:
             writer, deps.app_cache, self.notices, self._other_parked_folder, write_back=deps.write_back
         )
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_egress(), sleep
-        self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock, deps.other_profiles)
+        self._lock, self.write_in_progress = asyncio.Lock(), WriteInProgress(clock, deps.other_profiles)
         self._read_stamp: FileStamp | None = None
         self._version_notices: tuple[str | None, frozenset[Notice]] = (
             None,
@@ -251,7 +251,7 @@ class MemoryFile:
             if state.is_caught_up and disk and disk.sha256 == state.sha256:
                 self._note_read(seen, None)
                 return
-            if disk is not None and self._write_in_progress.is_running(disk, state.newest):
+            if disk is not None and self.write_in_progress.is_running(disk, state.newest):
                 return  # the next event or poll reads it again
             may, question = await self._ingest(disk, state.newest)
             current = await self.versions.catch_up(keep_days=self._keep_days if may is _WritePermission.WRITE else -1)

@@ -138,6 +138,31 @@ async def test_an_old_buffer_of_the_arriving_profile_saved_then_belongs_to_it(ho
     assert house.parked(house.anns) == house.parked(house.bens) == []
 
 
+async def test_a_save_in_pieces_is_waited_for_and_belongs_to_the_leaving_profile(house: TwoProfiles) -> None:
+    data = house.ann.text.replace("### 常用命令\n", "### 常用命令\n- 安最后打的\n", 1).encode()
+    house.ben.clock.time = house.ann.clock.time
+    with house.file.open("wb", buffering=0) as file:
+
+        def write(part: bytes) -> None:
+            file.write(part)
+            os.utime(house.file, (house.ben.clock.time.timestamp(),) * 2)
+
+        write(data[: len(data) // 2])
+        house.ben.external_actions = [lambda: None, lambda: None, lambda: write(data[len(data) // 2 :])]
+        await house.to_ben()
+    assert [event.payload["text"] for event in await house.ann.manual_edit_events()] == ["- 安最后打的"]
+    assert await house.ben.manual_edit_events() == []
+    assert not list(house.anns.parked_folder.glob("*.md"))
+
+
+async def test_a_file_that_stays_cut_off_is_handed_over_after_a_while(house: TwoProfiles) -> None:
+    data = house.ann.text.encode()
+    house.file.write_bytes(data[: len(data) // 2])
+    os.utime(house.file, (house.ann.clock.time.timestamp(),) * 2)
+    await house.to_ben()
+    assert not house.file.exists()
+
+
 async def test_an_unreadable_file_is_parked_with_the_leaving_profile(house: TwoProfiles) -> None:
     house.file.write_bytes(b"\xff\xfe\x00 no text")
     await house.to_ben()
