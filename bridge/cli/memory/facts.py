@@ -103,7 +103,7 @@ def _show_list(result: dict[str, Any]) -> None:
             typer.echo(f"{title}（{len(of_section)} 条）")
         for fact in of_section:
             typer.echo(_line(fact))
-    waiting = result["counts"]["candidate"]
+    waiting = result["counts"]["candidate"] - sum(fact["status"] == "candidate" for fact in result["facts"])
     if waiting:
         typer.echo(f"另有 {waiting} 条待确认：xiaobai-memory facts review")
 

@@ -173,6 +173,7 @@ def test_odd_facts_of_other_programs_are_kept_and_stop_nothing(home: Home) -> No
 def test_a_plan_that_is_over_is_not_said_to_hold_or_to_be_replaced(home: Home) -> None:
     plan = {"content": "8月8号去北京", "kind": "plan", "valid_until": "2020-08-08"}
     home.run("events", "append", json.dumps({"type": "memory_fact", "event_id": "plan", "payload": plan}))
+    assert "另有" not in home.run("facts", "list", "--status", "candidate").stdout, "all of them are listed"
     assert home.run("facts", "confirm", "plan").stdout == "已确认，但 2020-08-08 已过，不再有效：8月8号去北京\n"
     assert "（已过期）" in home.run("facts", "list", "--status", "superseded").stdout
     assert "the last day of the fact was 2020-08-08" in home.run("facts", "retract", "plan", check=False).stderr
