@@ -131,12 +131,16 @@ class ErasureService(msgspec.Struct, frozen=True):
         archived = await self.retention().archived_corrections_of(frozenset(event_ids))
         calls = await self._calls_of_lessons(event_ids)
         names = [*event_ids, *archived, *calls]
-        if await self.log.newest_position(FACT_VERDICT_TYPES):
-            erased = await self.log.database.read(lambda connection: erasure.erasable_events(connection, names))
-            await self.facts().keep_retracted(erased)
+        await self.keep_retracted(names)
         named = await erasure.request(self.log, self.draft_builder, names)
         await self.apply()
         return named
+
+    async def keep_retracted(self, event_ids: Sequence[str]) -> None:
+        """Retract again, before an erasure of these events, the facts that would come back with it."""
+        if await self.log.newest_position(FACT_VERDICT_TYPES):
+            erased = await self.log.database.read(lambda connection: erasure.erasable_events(connection, event_ids))
+            await self.facts().keep_retracted(erased)
 
     async def _calls_of_lessons(self, event_ids: Sequence[str]) -> list[str]:
         """The observed calls from which an erased lesson would be learned again."""

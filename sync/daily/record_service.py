@@ -7,7 +7,7 @@ the session; its payload names it. A sensitive conversation is erased with all i
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ from sync.log.model import Event, EventDraft, Origin, project_id_for
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
+BeforeErasure = Callable[[Sequence[str]], Awaitable[None]]  # with the ids of the events that are erased next
 ERASE_BATCH: Final = 500  # ids in one event, whose size is limited
 CHANGES_PER_TRANSACTION: Final = 200  # other writers wait for a transaction
 
@@ -228,18 +229,18 @@ class RecordService:
         event_ids = [*await self._records_cache.event_ids_of_records(ids.union(records)), *conversation.event_ids]
         return [*event_ids, *await self._records_cache.correction_ids(set(event_ids))]
 
-    async def forget_session(self, session_id: str) -> list[str]:
-        """Erase a sensitive conversation, here and everywhere. The ids of the erased events."""
+    async def forget_session(self, session_id: str, *, before: BeforeErasure | None = None) -> list[str]:
+        """Erase a sensitive conversation, here and everywhere. The ids of the erased events, which `before` gets."""
         await self.set_skipped(session_id)
         conversation = await self._log.database.read(current_conversation.conversation_of_session, session_id)
-        return await self._erase(await self.event_ids_of(conversation))
+        return await self._erase(await self.event_ids_of(conversation), before)
 
-    async def forget(self, record_id: str) -> list[str]:
+    async def forget(self, record_id: str, *, before: BeforeErasure | None = None) -> list[str]:
         """Erase a sensitive record and its conversation."""
         record = (await self._records_cache.current_records()).get(record_id)
         if record.session_id is not None:
-            return await self.forget_session(record.session_id)
-        return await self._erase(await self.event_ids_of(ConversationEvents(None), {record_id}))
+            return await self.forget_session(record.session_id, before=before)
+        return await self._erase(await self.event_ids_of(ConversationEvents(None), {record_id}), before)
 
     async def undo(self, event_id: str | None = None) -> ChangeResult:
         """Undo a change, by default this device's last one. Raises InvalidInput if there is nothing to undo."""
@@ -262,7 +263,9 @@ class RecordService:
         (undo,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=self._redactor.clean_payload(payload))])
         return ChangeResult(record, None, undo.event.event_id)
 
-    async def _erase(self, event_ids: list[str]) -> list[str]:
+    async def _erase(self, event_ids: list[str], before: BeforeErasure | None) -> list[str]:
+        if before is not None:
+            await before(event_ids)
         for start in range(0, len(event_ids), ERASE_BATCH):
             await self._log.append([self._intake.build_erasure(event_ids[start : start + ERASE_BATCH])])
         return event_ids

@@ -212,7 +212,7 @@ async def mark(app: App, params: Marking) -> DailyOutcomeJson:
     """Mark a record as important, outdated, reviewed or sensitive."""
     service = app.daily()
     if params.mark == "sensitive":
-        await service.record_service.forget(params.id)
+        await service.record_service.forget(params.id, before=app.erasure.keep_retracted)
         await app.erasure.apply()
         done = ChangeResult(None, "forgotten")
     else:

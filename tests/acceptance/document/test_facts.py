@@ -103,7 +103,13 @@ def test_a_retracted_fact_does_not_come_back_with_an_erasure(home: Home) -> None
         for event in sidecar.call("events/read", types=["fact_retracted"])["events"]:
             sidecar.call("events/forget", eventIds=[event["event_id"]])
         assert (statements(sidecar), statements(sidecar, "retracted")) == ([], [ALLERGY])
-        (fact,) = facts(sidecar, "retracted")
+        sidecar.update("我养了一只猫", sessionId="s2")
+        record = sidecar.call("daily/record", sessionId="s2", force=True)["record"]
+        sidecar.call("understanding/retract", factId=facts(sidecar)[0]["factId"])
+        sidecar.update("我养了一只猫", "知道了", sessionId="s3")
+        sidecar.call("daily/mark", id=record["id"], mark="sensitive")
+        assert (statements(sidecar), statements(sidecar, "retracted")) == ([], ["我养了一只猫", ALLERGY])
+        fact = facts(sidecar, "retracted")[0]
         assert sidecar.call("understanding/confirm", factId=fact["factId"])["fact"]["status"] == "active"
 
 
