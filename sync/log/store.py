@@ -37,7 +37,7 @@ from sync.errors import InvalidInput
 from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.event_types import ERASING_TYPES
-from sync.log.local_state import ORDER_VERSION, RULES_SUFFIX, rules_name
+from sync.log.local_state import ORDER_VERSION, RETURNED_NUMBER, RULES_SUFFIX, rules_name
 from sync.log.model import (
     CLOUD,
     SCHEMA_VERSION,
@@ -130,6 +130,7 @@ def renumber_as_new_replica(connection: Transaction, positions: Sequence[int], c
         values = {"replica_id": replica_id, "replica_seq": number, "hlc": hlc}
         connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
+    set_watermark(connection, RETURNED_NUMBER, 0, clock)
     if positions:
         bump_order_version(connection, clock)
     return replica_id

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from sync.db.engine import Transaction
 from sync.errors import DeviceForked
 from sync.lan import store
 from sync.lan.protocol import frames
 from sync.log import store as log_store
 from sync.log.envelope import from_wire, to_wire
 from sync.log.event_types import LESSON_LEARNED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.integrity.store import find_problems
 from sync.log.model import EventDraft
 from tests.integration.lan.harness import Link, devices, meet
 from tests.support import REDACTOR, Device, draft, event, new_server
@@ -207,6 +209,18 @@ async def test_an_event_of_another_device_under_this_replica_s_id_is_of_a_copy_a
             await a.database.write(store.store_events, copy, a.clock, own_device_ids=["device-a"])
         restored = [event(1, replica="rep_b"), event(7, replica=own, device="device-a")]
         assert await a.database.write(store.store_events, restored, a.clock, own_device_ids=["device-a"]) == 2
+        assert await problems(a) == []
+        await a.record_notes("乙")
+        await a.database.write(_renumber, 8, 10)
+        assert await problems(a) == ["the replica's numbers have a hole before this event"]
+
+
+def _renumber(connection: Transaction, number: int, new: int) -> None:
+    connection.exec_driver_sql(f"update events set replica_seq = {new} where replica_seq = {number}")
+
+
+async def problems(device: Device) -> list[str]:
+    return [one.what for one in await device.database.read(lambda connection: list(find_problems(connection)))]
 
 
 async def test_a_peer_cannot_give_events_numbers_of_the_server(tmp_path: Path) -> None:
