@@ -66,9 +66,15 @@ class PeerExchange:
             match waiting.pop(0):
                 case Send(message):
                     yield message
-                case SendEvents() as asked:
-                    async for message in self._read_events(asked):
-                        yield message
+                case SendEvents(epoch, numbers):
+                    found = await self._log.database.read(partial(store.read_offered, numbers=numbers, epoch=epoch))
+                    if found is None:  # this database is a new replica by now; its new list replaces the request
+                        waiting.insert(0, ReadHoldings())
+                        continue
+                    for part in records.parts_of(await self._sign_own_requests(found)):
+                        self.sent += len(part)
+                        yield frames.Events(epoch, part)
+                    yield frames.Sent(epoch)
                 case StoreEvents() as came:
                     await self._take_in(came)
                 case CheckNumbers(last):
@@ -76,15 +82,6 @@ class PeerExchange:
                 case ReadHoldings():
                     own = await self._log.database.read(store.read_holdings, self._conversation.own)
                     waiting = [*self._conversation.on_holdings(own), *waiting]
-
-    async def _read_events(self, asked: SendEvents) -> AsyncIterator[Message]:
-        reading = partial(store.read_offered, numbers=asked.numbers, epoch=asked.epoch)
-        found = await self._log.database.read(reading)
-        if found is not None:
-            for part in records.parts_of(await self._sign_own_requests(found)):
-                self.sent += len(part)
-                yield frames.Events(asked.epoch, part)
-        yield frames.Sent(asked.epoch)
 
     async def _sign_own_requests(self, found: Sequence[Event]) -> list[Event]:
         """The events, with this device's signature on its own erasure requests; others keep their author's."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from sync.cloud.replication_store import fork_replica
 from sync.db.engine import Transaction
 from sync.errors import DeviceForked
 from sync.lan import store
@@ -314,3 +315,22 @@ async def test_a_link_that_breaks_in_the_middle_loses_and_doubles_nothing(tmp_pa
         assert len(await b.event_ids()) in range(1, 1_200)
         await meet(a, b)
         assert (await b.rows("select count(*), count(distinct event_id) from events"))[0] == (1_200, 1_200)
+
+
+async def test_a_new_replica_sends_its_erasure_requests_before_it_gets_events(tmp_path: Path) -> None:
+    """Its numbers changed after they were requested: the peer waits for the new list, and not for an empty answer."""
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        (secret,) = await a.record_notes("秘密")
+        await meet(a, b)
+        await record(a, erasure(secret))
+        await b.record_notes("乙")
+        link = Link(a, b)
+        await link.start()
+        await link.deliver_one(1)
+        await a.database.write(fork_replica, a.clock)
+        await link.run_until_quiet()
+        sent = [(side, message.events) for side, message in link.sent if isinstance(message, frames.Events)]
+        assert [(side, item["type"]) for side, items in sent for item in items] == [
+            (0, PAYLOAD_FORGOTTEN),
+            (1, "note_taken"),
+        ]
