@@ -18,6 +18,7 @@ NON_KEY_SUFFIXES = (
     ".order",
     ".begun",
     ".end",
+    ".returned",
     ".model_day",
     ".model_calls",
     ".model_tokens",
