@@ -62,8 +62,8 @@ def other_profiles_of(profile: Profile, encryption: DatabaseEncryption) -> Other
             return None
         try:
             own = removal_digest(profile.read_owner(encryption) or "")
-        except XiaobaiError:  # it is busy
-            own = ""
+        except XiaobaiError:  # it is busy; the digests may be of this user's own removal
+            return None
         others = (digests for digests in installation.removed.values() if own not in digests)
         digests = frozenset(chain.from_iterable(others))
         return RemovedAccounts(digests, profile.removed_accounts_folder) if digests else None

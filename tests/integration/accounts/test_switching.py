@@ -9,6 +9,7 @@ from typing import Final, Literal
 import pytest
 from msgspec.structs import replace
 
+from sync.accounts.switching import other_profiles_of
 from sync.app import App
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.contact import parse_contact
@@ -17,6 +18,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.ownership.other_profiles import park_copy
 from sync.document.surfaces.notices import Notice
+from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import InvalidInput, StorageError
 from sync.lan.store import store_events
 from sync.log.model import Query
@@ -343,4 +345,14 @@ class TestRemovedAccounts:
         async with machine.open() as app:
             await app.lesson_files().reconcile()
             assert await app.lessons().all() == []
+    async def test_while_its_owner_cannot_be_read_no_document_is_another_s(self, removed: GuestMachine) -> None:
+        """It may be the same user's own: removed, and logged in again."""
+        await removed.log_in()
+        async with removed.open() as app:
+            profile = app.profile
+        profile.database.unlink()
+        profile.database.mkdir()
+        others = other_profiles_of(profile, DatabaseEncryption.of(removed.settings))
+        assert not others.exist()
+
         assert not [path for path in (tmp_path / "lessons").rglob("*.json") if "安" in path.read_text("utf-8")]
