@@ -31,7 +31,7 @@ from sync.cloud.auth_port import AuthSession
 from sync.db.engine import Database, Transaction
 from sync.db.schema import UNKNOWN_OWNER
 from sync.document.ownership.fingerprints import removal_digest
-from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, RemovedAccounts
+from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, RemovedAccounts, newest_label_digests
 from sync.document.surfaces.handover import hand_over, park_unrecorded, replace_document
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -166,7 +166,7 @@ def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
         if (owner := _owner_of(leaving, active.encryption)) is not None:  # the cloud has it; a guest's data has moved
-            labels = OtherProfiles(leaving.database, list, active.encryption).newest_label_digests()
+            labels = newest_label_digests(leaving.database, active.encryption)
             digests = (removal_digest(owner), *labels)
             change_installation(data_dir, lambda now: with_removed_account(now, leaving.name, digests))
             remove_profile_tree(leaving.archives_folder)

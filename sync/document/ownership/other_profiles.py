@@ -102,28 +102,30 @@ class OtherProfiles:
             document, self._lines(self._own), self._lines(other.database), is_one_of_both=is_one_of_both
         )
 
-    def newest_label_digests(self) -> tuple[str, ...]:
-        """The digests by which documents of this profile are recognised when it is removed."""
-        rows = self._select(self._own, "select label from written order by version desc limit ?", MAX_VERSIONS)
-        return tuple(dict.fromkeys(removal_digest(label) for (label,) in rows if label))
-
     def _marks(self, database: Path) -> OwnershipMarks:
-        rows = self._select(database, "select label, sha256 from written")
+        rows = _select(self._vault, database, "select label, sha256 from written")
         return OwnershipMarks(frozenset(label for label, _ in rows if label), frozenset(digest for _, digest in rows))
 
     def _lines(self, database: Path) -> frozenset[str]:
-        rows = self._select(database, "select * from written order by version desc limit ?", MAX_VERSIONS)
+        rows = _select(self._vault, database, "select * from written order by version desc limit ?", MAX_VERSIONS)
         documents = (_own_lines(row) for row in rows)
         return comparable_lines(entry.text for document in documents for entry in document.entries)
 
-    def _select(self, database: Path, statement: str, *parameters: int) -> list[Any]:
-        """The rows; none if the database cannot be read."""
-        try:
-            with self._vault.read_only_connection(database, BUSY_TIMEOUT) as connection:
-                return connection.execute(statement, parameters).fetchall()
-        except driver_errors("Error", also=(XiaobaiError,)) as error:
-            log.warning("a profile's versions could not be read (%s)", type(error).__name__)
-            return []
+
+def newest_label_digests(database: Path, vault: DatabaseEncryption) -> tuple[str, ...]:
+    """The digests by which documents of a profile are recognised after it is removed."""
+    rows = _select(vault, database, "select label from written order by version desc limit ?", MAX_VERSIONS)
+    return tuple(dict.fromkeys(removal_digest(label) for (label,) in rows if label))
+
+
+def _select(vault: DatabaseEncryption, database: Path, statement: str, *parameters: int) -> list[Any]:
+    """The rows; none if the database cannot be read."""
+    try:
+        with vault.read_only_connection(database, BUSY_TIMEOUT) as connection:
+            return connection.execute(statement, parameters).fetchall()
+    except driver_errors("Error", also=(XiaobaiError,)) as error:
+        log.warning("a profile's versions could not be read (%s)", type(error).__name__)
+        return []
 
 
 def _own_lines(row: Row) -> MemoryDocument:
