@@ -68,9 +68,8 @@ class OtherProfiles:
         self._vault = vault
         self._removed = removed
 
-    @property
     def exist(self) -> bool:
-        """Whether there is another profile, or was."""
+        """Whether there is another profile, or was. May wait for a database."""
         return bool(self._others()) or self._removed() is not None
 
     def parked_folder_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> Path | None:

@@ -68,10 +68,10 @@ async def _read_complete(leaving: MemoryFile | None, path: Path, sleep: Sleep) -
     """
     disk = await stable_read(path, sleep)
     newest = None if leaving is None else await leaving.versions.newest()
+    if leaving is None or newest is None:
+        return disk
     for _ in range(MAX_READS):
-        if leaving is None or newest is None or disk is None:
-            break
-        if not leaving.write_in_progress.is_running(disk, newest):
+        if disk is None or not await leaving.write_in_progress.is_running(disk, newest):
             break
         await sleep(READ_PAUSE)
         disk = await stable_read(path, sleep)

@@ -251,7 +251,7 @@ class MemoryFile:
             if state.is_caught_up and disk and disk.sha256 == state.sha256:
                 self._note_read(seen, None)
                 return
-            if disk is not None and self.write_in_progress.is_running(disk, state.newest):
+            if disk is not None and await self.write_in_progress.is_running(disk, state.newest):
                 return  # the next event or poll reads it again
             may, question = await self._ingest(disk, state.newest)
             current = await self.versions.catch_up(keep_days=self._keep_days if may is _WritePermission.WRITE else -1)

@@ -1,5 +1,6 @@
 """Detect a program that empties the memory file and is still writing it again."""
 
+import asyncio
 from typing import Final
 
 from sync.clock import Clock
@@ -25,9 +26,9 @@ class WriteInProgress:
         self._clock, self._other_profiles = clock, other_profiles
         self._incomplete_since: float | None = None  # when the file was first seen without its end
 
-    def is_running(self, disk: FileProbe, current: Version | None) -> bool:
+    async def is_running(self, disk: FileProbe, current: Version | None) -> bool:
         """Whether the end of the file is missing and it was just written."""
-        if not self._expects_footer(current) or _has_footer_mark(disk) or not _lacks_footer(disk, current):
+        if _has_footer_mark(disk) or not _lacks_footer(disk, current) or not await self._expects_footer(current):
             self._incomplete_since = None
             return False
         now = self._clock.monotonic()
@@ -35,9 +36,11 @@ class WriteInProgress:
         age = self._clock.now().timestamp() - disk.mtime_ns / 1e9
         return 0 <= age < MAX_WRITE_PAUSE and now - self._incomplete_since < MAX_WRITE_DURATION
 
-    def _expects_footer(self, current: Version | None) -> bool:
+    async def _expects_footer(self, current: Version | None) -> bool:
         """A first document may never have had one, but an editor may be saving that of another profile."""
-        return current is not None or (self._other_profiles is not None and self._other_profiles.exist)
+        if current is not None or self._other_profiles is None:
+            return current is not None
+        return await asyncio.to_thread(self._other_profiles.exist)
 
 
 def _has_footer_mark(disk: FileProbe) -> bool:
