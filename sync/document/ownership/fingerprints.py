@@ -56,15 +56,16 @@ def is_other_by_lines(
 ) -> bool:
     """Whether the other profile's versions have most lines of the document, and ours do not.
 
-    `own`, `other`: comparable lines; those of both profiles do not count. A last line that is cut off counts as the
-    line that it begins. `is_one_of_both`: it is known to be one of the two profiles', so new lines need not be
-    outweighed.
+    `own`, `other`: comparable lines; those of both profiles count only in the whole, of which the other alone must have
+    a quarter. A last line that is cut off counts as the line that it begins. `is_one_of_both`: it is known to be one
+    of the two profiles', so new lines and those of both need not be outweighed.
     """
     if cut := _cut_line(document):
         own, other = (known | {cut} if any(line.startswith(cut) for line in known) else known for known in (own, other))
-    lines = comparable_lines(entry.text for entry in document.entries) - (own & other)
-    theirs = len(lines & other)
-    return theirs > len(lines & own) and (is_one_of_both or 2 * theirs >= len(lines))
+    lines = comparable_lines(entry.text for entry in document.entries)
+    theirs, of_one = len(lines & other - own), len(lines - (own & other))
+    is_most = 2 * theirs >= of_one and 4 * theirs >= len(lines)
+    return theirs > len(lines & own - other) and (is_one_of_both or is_most)
 
 
 def _cut_line(document: MemoryDocument) -> str:

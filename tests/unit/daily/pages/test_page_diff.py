@@ -2,9 +2,18 @@
 
 import pytest
 
-from sync.daily.pages.page_diff import PageBase, diff_page
+from sync.daily.pages.page_diff import PageBase, diff_page, is_of_other_account
+from sync.daily.pages.page_format import parse
 from sync.errors import InvalidInput
 from tests.unit.daily.examples import DAY, KNOWN, SEED
+
+
+def test_a_line_of_another_account_does_not_make_a_page_theirs() -> None:
+    """Two accounts of one person may have nearly the same page."""
+    edited = SEED.replace("- 用户希望", "- 另一账号也记了\n- 用户希望")
+    ours, theirs = PageBase(SEED, {}), PageBase(edited, {})
+    assert not is_of_other_account(parse(edited), [ours], [theirs])
+    assert is_of_other_account(parse(edited), [], [theirs])
 
 
 class TestHand:

@@ -28,8 +28,9 @@ def marks(*texts: str) -> OwnershipMarks:
 
 
 ANN = document("安喜欢茶", "安用键盘", label="2026/1/8 09:00:00")
-OURS = comparable_lines(["- 本喜欢咖啡", "- 本用鼠标", "- 两人都说", "- 两人都说过"])
-THEIRS = comparable_lines(["- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过"])
+COMMON = [f"- 第 {number} 行两人都有" for number in range(4)]
+OURS = comparable_lines(["- 本喜欢咖啡", "- 本用鼠标", "- 两人都说", "- 两人都说过", *COMMON])
+THEIRS = comparable_lines(["- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过", *COMMON])
 BEN = document("本喜欢咖啡", "本用鼠标", label="2026/1/8 10:00:00")
 
 
@@ -69,6 +70,8 @@ def test_a_profile_that_has_written_nothing_owns_nothing() -> None:
         pytest.param(
             ["- 安喜欢茶", "- 新的一行", "- 两人都说"], True, id="half the other's, apart from what both have"
         ),
+        pytest.param(["- 安喜欢茶", *COMMON[1:]], True, id="a quarter the other's, the rest what both have"),
+        pytest.param(["- 安喜欢茶", *COMMON], False, id="a fifth the other's, the rest what both have"),
         pytest.param(["* 安喜欢茶", "  - 安用键盘（×2）"], True, id="list markers, spaces and counts do not matter"),
         pytest.param(["- 新的一行"], False, id="all new"),
     ],
