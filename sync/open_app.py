@@ -111,7 +111,7 @@ async def _build_app(
     vectors = ChangeCounter() if serving else None
     events = wiring.event_log(opened, settings, installation, clock, cloud)
     document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
-    active = wiring.active_profile(settings, profile, encryption, events, document, redactor, clock)
+    active = services.active_profile(settings, profile, encryption, events, document, redactor, clock)
     account = wiring.account(opened, cloud, settings, profile, clock)
     if is_sidecar:
         await cleanup.clean_up_after_crash(settings, profile, installation, document, clock, settings.jsonl_root)

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.accounts.profiles import Profile, read_installation
+from sync.accounts.switching import ActiveProfile
 from sync.clock import Clock
-from sync.document.surfaces.memory_file import MemoryFile
+from sync.document.markdown.language import environment_locale
+from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
+from sync.encryption.database_encryption import DatabaseEncryption
 from sync.insights.cache import CACHE_FILE
 from sync.lazy_recall import vector_export
 from sync.lessons.files.projection import WRITE_INTERVAL, LessonFilesProjection
@@ -99,6 +103,41 @@ def lesson_files(
         return LessonFiles(lesson_service(), imports, folder, profile=profile.name, is_other_profile=is_profile)
 
     return opened
+
+
+def active_profile(
+    settings: Settings,
+    profile: Profile,
+    encryption: DatabaseEncryption,
+    events: EventLog,
+    document: MemoryFile,
+    redactor: Redactor,
+    clock: Clock,
+) -> ActiveProfile:
+    """The active profile, to complete a switch from another one."""
+
+    def memory_file_of(events: EventLog, former: Profile) -> MemoryFile:
+        """The memory file of a profile that is left: its log, without the app's cache and other profiles."""
+        deps = MemoryFileDeps(parked_folder=former.parked_folder, locale=environment_locale())
+        options = settings.document
+        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=options, deps=deps)
+
+    def lesson_files_of(events: EventLog, former: Profile) -> "LessonFiles":
+        """The files of its lessons, in the folder that only it uses."""
+        own = replace(settings, lessons=replace(settings.lessons, dir=None))
+        return lesson_files(own, former, lessons(events, redactor, clock))()
+
+    return ActiveProfile(
+        settings.data_dir,
+        profile,
+        encryption,
+        events,
+        document,
+        redactor,
+        memory_file_of,
+        lesson_files_of,
+        settings.jsonl_root,
+    )
 
 
 def lesson_file_writer(

@@ -75,26 +75,6 @@ def memory_file(
     )
 
 
-def active_profile(
-    settings: Settings,
-    profile: Profile,
-    encryption: DatabaseEncryption,
-    events: EventLog,
-    document: MemoryFile,
-    redactor: Redactor,
-    clock: Clock,
-) -> switching.ActiveProfile:
-    def memory_file_of(events: EventLog, former: Profile) -> MemoryFile:
-        """The memory file of a profile that is left: its log, without the app's cache and other profiles."""
-        deps = MemoryFileDeps(parked_folder=former.parked_folder, locale=environment_locale())
-        options = settings.document
-        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=options, deps=deps)
-
-    return switching.ActiveProfile(
-        settings.data_dir, profile, encryption, events, document, redactor, memory_file_of, settings.jsonl_root
-    )
-
-
 async def event_files(
     settings: Settings,
     profile: Profile,

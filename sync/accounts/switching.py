@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +47,9 @@ from sync.log.retractions import redacted_payload
 from sync.redaction import Redactor
 from sync.settings.settings import LESSONS_FOLDER
 from sync.system.files import make_private_folder
+
+if TYPE_CHECKING:
+    from sync.lessons.files.live_view import LessonFiles
 
 EVENTS_PER_TRANSACTION: Final = 200  # events in one transaction
 
@@ -130,7 +133,7 @@ def parked_warnings(profile: Profile) -> tuple[str, ...]:
 
 
 class ActiveProfile(msgspec.Struct, frozen=True):
-    """The active profile's memory, and how another profile's memory file is opened."""
+    """The active profile's memory, and how another profile's memory file and lesson files are opened."""
 
     data_dir: Path
     profile: Profile
@@ -139,6 +142,7 @@ class ActiveProfile(msgspec.Struct, frozen=True):
     document: MemoryFile
     redactor: Redactor
     memory_file_of: Callable[[EventLog, Profile], MemoryFile]
+    lesson_files_of: "Callable[[EventLog, Profile], LessonFiles]"
     jsonl_root: Path  # the folder with each profile's event files
 
 
@@ -170,7 +174,7 @@ def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
             digests = (removal_digest(owner), *labels)
             change_installation(data_dir, lambda now: with_removed_account(now, leaving.name, digests))
             remove_profile_tree(leaving.archives_folder)
-            remove_profile_tree(data_dir / LESSONS_FOLDER / leaving.name)
+        remove_profile_tree(data_dir / LESSONS_FOLDER / leaving.name)
         active.encryption.delete_key(leaving.database)
         remove_profile(data_dir, leaving.name)
         remove_profile_tree(active.jsonl_root / leaving.name)
@@ -209,6 +213,8 @@ async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: 
         document = active.memory_file_of(events, former)
         await hand_over(document, _paths_of(heir), active.document, between)
         if remove_former:
+            if (active.data_dir / LESSONS_FOLDER / former.name).is_dir():
+                await active.lesson_files_of(events, former).reconcile()  # takes in what was edited by hand
             await _copy_guest_events(events, active, clock)
             await _move_guest_archives(former, active, clock)
             await park_unrecorded(document, _paths_of(former), active.document, _paths_of(heir))

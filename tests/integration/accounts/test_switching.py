@@ -181,6 +181,19 @@ async def test_a_document_parked_for_the_guest_stays_the_user_s(machine: GuestMa
         assert machine.parked == ["- 早先替客人收好的\n"]
 
 
+async def test_a_guest_s_lesson_files_go_and_what_was_typed_in_them_is_taken_over(machine: GuestMachine) -> None:
+    async with machine.open() as app:
+        await app.lessons().learn("error", {"error": {"message": "客人的错误"}, "tags": ["标签"]})
+        await app.lesson_files().reconcile()
+        (folder,) = (machine.settings.data_dir / "lessons").iterdir()
+    (file,) = (folder / "errors").glob("*.json")
+    file.write_text(file.read_text("utf-8").replace("标签", "打的标签"), "utf-8")
+    await machine.log_in()
+    async with machine.open() as app:
+        (lesson,) = await app.lessons().all()
+    assert (lesson.tags, folder.exists()) == (["打的标签"], False)
+
+
 async def test_what_is_forgotten_later_leaves_the_document_that_was_parked(machine: GuestMachine) -> None:
     machine.type_below("### 工作习惯", "- 我的手机 13812345678")
     await machine.log_in()
@@ -332,6 +345,16 @@ class TestRemovedAccounts:
             assert "安后来打的" in (await app.document.view()).text
         assert removed.parked == []
 
+    async def test_while_its_owner_cannot_be_read_no_document_is_another_s(self, removed: GuestMachine) -> None:
+        """It may be the same user's own: removed, and logged in again."""
+        await removed.log_in()
+        async with removed.open() as app:
+            profile = app.profile
+        profile.database.unlink()
+        profile.database.mkdir()
+        others = other_profiles_of(profile, DatabaseEncryption.of(removed.settings))
+        assert not others.exist()
+
     async def test_a_document_of_another_machine_is_still_taken_over(self, removed: GuestMachine) -> None:
         removed.settings.memory_file.write_text(removed.shown.replace("2026/1/8 ", "2025/12/31 "), "utf-8")
         async with removed.open() as app:
@@ -345,14 +368,4 @@ class TestRemovedAccounts:
         async with machine.open() as app:
             await app.lesson_files().reconcile()
             assert await app.lessons().all() == []
-    async def test_while_its_owner_cannot_be_read_no_document_is_another_s(self, removed: GuestMachine) -> None:
-        """It may be the same user's own: removed, and logged in again."""
-        await removed.log_in()
-        async with removed.open() as app:
-            profile = app.profile
-        profile.database.unlink()
-        profile.database.mkdir()
-        others = other_profiles_of(profile, DatabaseEncryption.of(removed.settings))
-        assert not others.exist()
-
         assert not [path for path in (tmp_path / "lessons").rglob("*.json") if "安" in path.read_text("utf-8")]
