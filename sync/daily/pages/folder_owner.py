@@ -1,6 +1,7 @@
 """Who owns a folder of pages, and what was written there: the marker `.xiaobai-memory.json` in the folder."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,8 +42,16 @@ class FolderOwner:
         return self.read(root).get("profile") not in {None, self._identity["profile"]}
 
     def leave_alone(self, root: Path, name: str) -> None:
-        """Leave a page as it is until it is gone and ours is written."""
+        """Leave a page as it is until it is gone."""
         self.update_marker(root, left=[*self.read(root).get("left", []), name])
+
+    def left_pages(self, root: Path, names: Sequence[str]) -> list[str]:
+        """Those of the folder's pages that are left alone. A page that is gone is no longer noted."""
+        noted = self.read(root).get("left", [])
+        left = [name for name in noted if name in names]
+        if left != noted:
+            self.update_marker(root, left=left)
+        return left
 
     def mark_page(self, root: Path, name: str, text: str, previous: FileProbe | None) -> None:
         """Note a page's hash, so that another account can tell that it is unedited and remove it."""

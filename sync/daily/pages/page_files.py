@@ -180,11 +180,10 @@ class PageFiles:
     def _edits_in(self, folder: PageFolder, project_path: str | None, records: DailyRecords) -> list[PageEdit]:
         if not is_folder(folder.root) or self._is_foreign(folder) or self.owner.is_other_profile(folder.root):
             return []
-        left = self.owner.read(folder.root).get("left", [])
         names = _page_names(folder.root)
-        for name in names:
-            if name in left:
-                self._add_notice(folder, name, LEFT_ALONE)
+        left = self.owner.left_pages(folder.root, names)
+        for name in left:
+            self._add_notice(folder, name, LEFT_ALONE)
         edits = (self._read_edit(folder, name, project_path, records) for name in names if name not in left)
         return [edit for edit in edits if edit is not None]
 

@@ -170,6 +170,11 @@ class TestPages:
             page.unlink(missing_ok=True)
             await second.service.reconcile()
             assert (page.read_text("utf-8") if page.exists() else None) == own
+            if own is None:  # a new page under the name is the user's
+                typed = f"# {page.stem} 对话记忆\n\n## Session 1 - 10:00:00\n\n### 主题\n手写的\n"
+                page.write_text(typed, "utf-8")
+                await second.service.reconcile()
+                assert await second.topics() == ["手写的"]
 
     async def test_another_installation_s_folder_is_left_alone(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path / "a") as first:
