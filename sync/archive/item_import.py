@@ -15,6 +15,7 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import erased_store, outbox_store, store
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.integrity.store import note_returned_numbers
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft
 from sync.log.projections.registry import JSONL, RECALL
@@ -80,6 +81,7 @@ class ItemImporter:
         if not dry_run:
             store.insert_events(connection, list(free.values()))
             store.observe_remote_events(connection, list(free.values()), self._clock)
+            note_returned_numbers(connection, list(free.values()), self._clock)
             self._log.append_in(connection, [item for item in new if isinstance(item, EventDraft)])
             self._refill(connection, refilled)
         imported = {item.event_id for item in new} | {event.event_id for event in refilled}

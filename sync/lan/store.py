@@ -18,7 +18,7 @@ from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
-from sync.log.local_state import RETURNED_NUMBER
+from sync.log.integrity.store import note_returned_numbers
 from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, replicable_events
 from sync.log.retractions import Retractions
 
@@ -185,9 +185,7 @@ def store_events(
     others = [event for event in new if event.type not in RETRACTING_TYPES]
     log_store.insert_events(connection, without_erased_payloads(connection, others))
     log_store.observe_remote_events(connection, new, clock)
-    if returned := [event.replica_seq for event in new if event.replica_id == replica_id]:
-        before = log_store.watermark(connection, RETURNED_NUMBER)
-        log_store.set_watermark(connection, RETURNED_NUMBER, max(before, *returned), clock)
+    note_returned_numbers(connection, new, clock)
     own = [event.event_id for event in new if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
     return len(new)

@@ -9,7 +9,7 @@ from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 
 ORDER_VERSION: Final = "document.order"  # how often the order of the events has changed
 SHARED_ORDER_VERSION: Final = "document.shared.order"  # the order version of the newest shared document
-RETURNED_NUMBER: Final = "log.returned"  # the highest own number that a peer gave back to a restored database
+RETURNED_NUMBER: Final = "log.returned"  # the highest own number given back to a restored database
 REDACTION_RULES: Final = "redaction.rules"  # the redaction rules under which the whole log was last scanned
 MODEL_DAY: Final = "understanding.model_day"  # the day, as an ordinal, that the next two rows count
 MODEL_CALLS: Final = "understanding.model_calls"  # calls of the language model on that day

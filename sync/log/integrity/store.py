@@ -1,23 +1,30 @@
 """SQL of `events verify`: what must be true of a log at rest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 from sqlalchemy import text
 
+from sync.clock import Clock
 from sync.db.engine import Transaction
+from sync.log import store
+from sync.log.local_state import RETURNED_NUMBER
+from sync.log.model import Event
 
 MAX_EXAMPLES: Final = 20  # of one kind; all are counted
 
 # Each query returns the ids that violate a promise of sync.md: I1, I2, I5, I7. What the server has needs no delivery: a
-# copy of this database that is another device by now may have sent it under this replica. Events that a peer gave back
-# to a restored database (`RETURNED_NUMBER`) have holes before them, where local events were lost, and may be earlier
-# than newer ones.
+# copy of this database that is another device by now may have sent it under this replica. Events that a peer or an
+# archive gave back to a restored database (`RETURNED_NUMBER`) have holes before them, where local events were lost, may
+# be earlier than newer ones, and are not sent from here if another device recorded them.
+_RETURNED: Final = f"(select coalesce(max(position), 0) from watermarks where name = '{RETURNED_NUMBER}')"  # noqa: S608 - constants only
 _CHECKS: Final = {
     "an event that may leave has no delivery": text(
-        "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"
+        "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"  # noqa: S608 - constants only
         " and server_seq is null and position not in (select position from deliveries)"
+        f" and not (replica_seq <= {_RETURNED}"
+        " and device_id not in (select device_id from events join deliveries using (position)))"
     ),
     "an event that must stay has a delivery": text(
         "select event_id from events join deliveries using (position) where reach = 'local'"
@@ -32,15 +39,15 @@ _CHECKS: Final = {
         "select event_id from events where not json_valid(payload) or json_type(payload) <> 'object'"
     ),
     "the replica's numbers have a hole before this event": text(
-        "select event_id from (select event_id, replica_id, replica_seq - 1 as before,"
+        "select event_id from (select event_id, replica_id, replica_seq - 1 as before,"  # noqa: S608 - constants only
         " lag(replica_seq, 1, 0) over (order by replica_seq) as last from events"
-        " where replica_id = (select replica_id from replica)) where last <> before and before >="
-        " (select coalesce(max(position), 0) from watermarks where name = 'log.returned')"
+        " where replica_id = (select replica_id from replica)) where last <> before"
+        f" and before >= {_RETURNED}"
     ),
     "an event is earlier than the one recorded before it": text(
-        "select event_id from (select event_id, hlc, lag(hlc, 1, '') over (order by replica_seq) as last from events"
-        " where replica_id = (select replica_id from replica) and replica_seq >="
-        " (select coalesce(max(position), 0) from watermarks where name = 'log.returned')) where hlc <= last"
+        "select event_id from (select event_id, hlc, lag(hlc, 1, '') over (order by replica_seq) as last from events"  # noqa: S608 - constants only
+        " where replica_id = (select replica_id from replica)"
+        f" and replica_seq >= {_RETURNED}) where hlc <= last"
     ),
 }
 
@@ -51,6 +58,14 @@ class ProblemJson(msgspec.Struct, frozen=True, rename="camel"):
     what: str
     count: int
     examples: tuple[str, ...]
+
+
+def note_returned_numbers(connection: Transaction, inserted: Sequence[Event], clock: Clock) -> None:
+    """Note the highest number of this replica among events that came from a peer or an archive."""
+    replica_id = store.existing_replica_id(connection)
+    if numbers := [event.replica_seq for event in inserted if event.replica_id == replica_id]:
+        highest = max(store.watermark(connection, RETURNED_NUMBER), *numbers)
+        store.set_watermark(connection, RETURNED_NUMBER, highest, clock)
 
 
 def find_problems(connection: Transaction) -> Iterator[ProblemJson]:

@@ -245,14 +245,15 @@ async def test_imported_numbers_of_this_replica_are_used_up(other: Device, tmp_p
         tmp_path / "c", new_server(), device_id="device-c", clock=FixedClock(seed=5), single_threaded=True
     ) as one:
         await one.record_notes("一")
-        ours = event(1, replica=other.replica_id, device="before-it-was-restored")
+        ours = event(3, replica=other.replica_id, device="before-it-was-restored")
         await archive(one).item_importer.append([ours], ArchiveImportResult("test"))
         path = await export(one, tmp_path / "all.xbm")
 
     assert (await import_archive(other, path)).recorded == 2
 
     found = {found.event_id: found.replica_seq for found in await other.events()}
-    assert (found[ours.event_id], sorted(found.values())) == (1, [1, 2])
+    assert (found[ours.event_id], sorted(found.values())) == (3, [3, 4])
+    assert await other.log.find_problems() == []
 
 
 async def test_a_wrong_or_missing_passphrase_is_reported(device: Device, other: Device, tmp_path: Path) -> None:
