@@ -99,8 +99,9 @@ class ErasureService(msgspec.Struct, frozen=True):
         """`request` for ids that a caller gives. Raises InvalidInput if one is unknown; then nothing is erased."""
         known = await self.log.database.read(lambda connection: log_store.known_ids(connection, event_ids))
         if unknown := [name for name in event_ids if name not in known]:
-            hint = "Nothing was erased. `xiaobai-memory events read` shows the ids of this device's log."
-            raise InvalidInput(f"no event has the id {', '.join(unknown[:MAX_NAMED])}", field="eventIds", hint=hint)
+            hint = "Nothing was erased. If another device recorded it, run `xiaobai-memory sync` and erase it again."
+            message = f"no event of this device's log has the id {', '.join(unknown[:MAX_NAMED])}"
+            raise InvalidInput(message, field="eventIds", hint=hint)
         return await self.request(event_ids)
 
     async def request(self, event_ids: Sequence[str]) -> RequestedErasure:

@@ -222,7 +222,7 @@ def _invalid_input(method: str, message: str, params_type: type) -> InvalidInput
     what = _EMPTY_IN_MESSAGE.sub("it is empty", what)
     is_named = message.startswith(("Invalid enum value", "Expected `str` matching regex"))
     accepted = _accepted_values(params_type, where) if is_named else ""
-    hint = f"Give {accepted}; nothing was stored." if accepted else None
+    hint = f"Give {accepted}; nothing was done." if accepted else None
     return InvalidInput(f"{method}: {what}{at}", field=where or None, hint=hint)
 
 

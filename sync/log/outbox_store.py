@@ -141,7 +141,8 @@ def pending_positions(
 def unsent_positions(connection: Transaction, destination: str, replica_id: str) -> list[int]:
     """Return a replica's own events that were never acknowledged, device-local ones included, in log order.
 
-    A copy of this database may have sent others under its number, by the network: they have no delivery here.
+    Without those that a copy of this database recorded under this replica's id: they came by the network or from an
+    archive, and have no delivery here.
     """
     waiting = (
         select(deliveries.c.position)

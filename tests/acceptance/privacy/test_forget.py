@@ -58,7 +58,7 @@ def test_what_was_said_is_gone_everywhere_on_this_device_and_the_rest_stays(home
         event_id = sidecar.update(secret, f"好的{secret}")["eventId"]
         sidecar.update(unique_text("以后"))
         wait_until(lambda: secret in file_text(home))
-        with pytest.raises(CallFailed, match="evt_unknown"):
+        with pytest.raises(CallFailed, match="no event of this device's log has the id evt_unknown"):
             sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"])
         assert payload_of(sidecar, event_id) != {}
         assert sidecar.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id], "keptFiles": []}

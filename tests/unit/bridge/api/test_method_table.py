@@ -71,9 +71,9 @@ def test_a_bad_parameter_is_named_as_the_caller_wrote_it(
 @pytest.mark.parametrize(
     ("method", "params", "hint"),
     [
-        (LOAD, {"scope": "all"}, "Give one of device, user; nothing was stored."),
-        (DAY, {"kinds": ["fakt"]}, "Give one of entry, fact; nothing was stored."),
-        (DAY, {"day": "yesterday"}, "Give it as 2026-01; nothing was stored."),
+        (LOAD, {"scope": "all"}, "Give one of device, user; nothing was done."),
+        (DAY, {"kinds": ["fakt"]}, "Give one of entry, fact; nothing was done."),
+        (DAY, {"day": "yesterday"}, "Give it as 2026-01; nothing was done."),
         (DAY, {"day": 5}, InvalidInput.default_hint),
     ],
 )
