@@ -108,17 +108,20 @@ class AnnouncedDevices:
         """Note an announcement; the own one is ignored.
 
         A device with several addresses announces each by itself: those that were heard before are tried afterwards.
+        A further address is tried soon. Only another port, as after a restart, begins a new series of failures.
         """
         if name == self._own_name or not addresses or not port:
             return
         known = self._candidates.pop(name, None)
-        before = known.addresses if known is not None and known.port == port else ()
+        if known is not None and known.port != port:
+            known = None
+        before, failures = (known.addresses, known.failures) if known is not None else ((), 0)
         addresses = tuple(dict.fromkeys((*addresses, *before)))[:MAX_ADDRESSES]
-        if known is not None and (known.addresses, known.port) == (addresses, port):
-            self._candidates[name] = known
+        if known is not None and set(known.addresses) == set(addresses):
+            self._candidates[name] = replace(known, addresses=addresses)
             return
         wait = 0.0 if self._own_name < name else POLITE_SECONDS
-        self._candidates[name] = AnnouncedDevice(name, addresses, port, now + wait)
+        self._candidates[name] = AnnouncedDevice(name, addresses, port, now + wait, failures)
         if len(self._candidates) > MAX_CANDIDATES:
             worst = max(self._candidates.values(), key=lambda candidate: candidate.failures)  # the oldest of them
             del self._candidates[worst.name]

@@ -93,6 +93,16 @@ def test_the_same_announcement_again_changes_nothing_and_a_new_address_is_tried_
     assert [candidate.addresses for candidate in known.take_due(0.0)] == [("192.0.2.9", "192.0.2.2")]
 
 
+def test_a_device_that_announces_its_addresses_in_turn_is_tried_later_and_later() -> None:
+    known = AnnouncedDevices("a")
+    for number in range(20):
+        known.add("b", (f"192.0.2.{number % 2}",), 1, 0.0)
+        known.note_result("b", 0.0, connected=False)
+    assert known.seconds_to_next(0.0) == RETRY_BACKOFF.limit
+    known.add("b", ("192.0.2.1",), 1, 0.0)
+    assert known.take_due(0.0) == []
+
+
 def test_a_device_that_announces_several_addresses_is_tried_at_each_of_them() -> None:
     known = AnnouncedDevices("a")
     for number in range(6):
