@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sync import __version__, fact_services, lazy_recall, services, wiring
+from sync import __version__, fact_services, lazy_recall, services
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
 from sync.accounts.login import LoginFlow
@@ -80,6 +80,7 @@ class App:
     account: Account
     login_flow: LoginFlow
     replicator: "Replicator | None"
+    lan: LanAccess
     devices: DeviceService
     event_files: EventFilesService
     insights: "Callable[[], InsightsService]"
@@ -95,7 +96,6 @@ class App:
     _ingest_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _file_changes: ChangeCounter = field(default_factory=ChangeCounter)
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
-    lan: LanAccess = field(init=False)
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
     lesson_files: "Callable[[], LessonFiles]" = field(init=False)
@@ -109,8 +109,6 @@ class App:
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
-        parts = (self.settings, self.profile, self.log, self.devices, self.replicator, self.clock)
-        self.lan = wiring.lan(*parts, is_sidecar=self.is_sidecar)
         self._open_sessions = OpenSessionTracker(self.log, self.clock, self.settings.sessions.idle_minutes)
         self.facts = fact_services.facts(self.log, self.draft_builder.redactor, self.clock)
         extraction = fact_services.model_extraction(self.log, self.draft_builder.redactor, self.facts, self.clock)

@@ -108,7 +108,6 @@ async def _build_app(
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    vectors = ChangeCounter() if serving else None
     events = wiring.event_log(opened, settings, installation, clock, cloud)
     document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
     active = services.active_profile(settings, profile, encryption, events, document, redactor, clock)
@@ -117,11 +116,11 @@ async def _build_app(
         await cleanup.clean_up_after_crash(settings, profile, installation, document, clock, settings.jsonl_root)
         installation = await switching.complete_switch(active, installation, clock)
         await account.restore_owner()
-    replicator = None
+    replicator, key, vectors = None, wiring.device_key(settings, profile), ChangeCounter() if serving else None
     if cloud is not None:
         copy = CloudDocument(document, redactor, may_import=is_sidecar)
         facts = wiring.device_facts(opened, installation, settings)
-        replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
+        replicator = wiring.replicator(facts, events, account, copy, clock=clock, settings=settings, key=key)
     devices = wiring.devices(events, account, profile, encryption, redactor, clock, settings)
     drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
@@ -135,6 +134,7 @@ async def _build_app(
         account=account,
         login_flow=wiring.login_flow(settings, active, account, devices, replicator, clock),
         replicator=replicator,
+        lan=wiring.lan(settings, profile, events, devices, replicator, clock, key=key, is_sidecar=is_sidecar),
         devices=devices,
         event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
         insights=services.insights(profile, events, clock, writes=is_sidecar),

@@ -114,19 +114,18 @@ def device_facts(replica: OpenedDatabase, installation: Installation, settings: 
 
 def replicator(
     facts: DeviceFacts,
-    profile: Profile,
     events: EventLog,
     account: Account,
     document: "DocumentSource",
     *,
     clock: Clock,
     settings: Settings,
+    key: DeviceKey,
 ) -> "Replicator":
     """Replication with the cloud. Its modules are loaded if there is one."""
     from sync.cloud.replication.replicator import Replicator  # noqa: PLC0415
     from sync.cloud.replication.sync_round import SyncRunner  # noqa: PLC0415
 
-    key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
     guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
     exchange = SyncRunner(events, account, facts, document, clock=clock, options=settings.sync, key=key, erasures=guard)
     return Replicator(events, exchange, clock=clock, options=settings.sync)
@@ -160,6 +159,7 @@ def lan(
     replicator: "Replicator | None",
     clock: Clock,
     *,
+    key: DeviceKey,
     is_sidecar: bool,
 ) -> LanAccess:
     """The local network; nothing of TLS is imported before it is needed."""
@@ -173,7 +173,6 @@ def lan(
             keys, revoked = await devices.keys_and_revocations()
             return trust_list(own_key, keys, revoked)
 
-        key = DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
         guard = ErasureGuard(events, key, settings.privacy, erasure_stake, clock)
         hello = partial(make_hello, events, settings.device_name)
         local = LocalDevice(key, guard, trust_of, devices.paired, hello, profile.folder, devices.account_changed)
@@ -227,6 +226,11 @@ def token_store(settings: Settings, profile: Profile) -> Callable[[], SessionSto
     """The token store, opened at its first use: a start without login does not load the keychain."""
     prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
     return cache(lambda: open_session_storage(profile.session_file, profile.name, prefer_file=prefer_file))
+
+
+def device_key(settings: Settings, profile: Profile) -> DeviceKey:
+    """The device's key. There is one instance, because it remembers the public half."""
+    return DeviceKey(device_key_store(settings, profile), lock=profile.folder / "device-key.lock")
 
 
 def device_key_store(settings: Settings, profile: Profile) -> Callable[[], SecretStore]:

@@ -35,6 +35,7 @@ class DeviceKey:
         self._secrets = secrets
         self._lock = lock
         self._recent: tuple[str, float] | None = None  # the public half, and when it was read
+        self._rotations = 0
 
     async def public_key(self) -> str:
         """The public half, `ed25519:` and base64. Creates the key if there is none that can be read."""
@@ -43,14 +44,21 @@ class DeviceKey:
     async def recent_public_key(self) -> str:
         """The public half as of the last minute: a keychain is slow, and each connection of a stranger needs it."""
         now = asyncio.get_running_loop().time()
-        if self._recent is None or now - self._recent[1] > RECENT_SECONDS:
-            self._recent = (await self.public_key(), now)
-        return self._recent[0]
+        if self._recent is not None and now - self._recent[1] <= RECENT_SECONDS:
+            return self._recent[0]
+        rotations = self._rotations
+        key = await self.public_key()
+        if rotations == self._rotations:  # else it may be the former key
+            self._recent = (key, now)
+        return key
 
     async def rotate(self) -> str:
         """Replace the key. Return the new public half."""
-        self._recent = None
-        return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=True)))
+        try:
+            return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=True)))
+        finally:
+            self._rotations += 1
+            self._recent = None
 
     async def proof(self) -> str:
         """The secret that proves possession of the key to the server: 64 hexadecimal digits, derived from the key."""

@@ -1,16 +1,19 @@
 """The key of an installation: created once, private, and never imported by a start."""
 
+import asyncio
 import base64
 import stat
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sync.cloud.auth.device_key import ALGORITHM_PREFIX
+from sync.cloud.auth.device_key import ALGORITHM_PREFIX, DeviceKey
+from sync.system.secret_store import FileSecretStore
 from tests.fake_cloud.devices import PUBLIC_KEY
 from tests.support import REPOSITORY, device_key_in
 
@@ -47,6 +50,26 @@ async def test_a_key_that_was_renewed_elsewhere_is_noticed_after_a_minute(tmp_pa
     assert await key.recent_public_key() == second
     third = await key.rotate()
     assert await key.recent_public_key() == third
+
+
+async def test_a_key_that_was_read_before_it_was_renewed_is_not_remembered(tmp_path: Path) -> None:
+    has_read, may_go_on = threading.Event(), threading.Event()
+
+    class SlowStore(FileSecretStore):
+        def load(self) -> bytes | None:
+            stored = super().load()
+            has_read.set()
+            may_go_on.wait()
+            return stored
+
+    await device_key_in(tmp_path).public_key()
+    key = DeviceKey(lambda: SlowStore(tmp_path / "device-key"), lock=tmp_path / "device-key.lock")
+    reading = asyncio.create_task(key.recent_public_key())
+    await asyncio.to_thread(has_read.wait)
+    renewed = await key.rotate()
+    may_go_on.set()
+    assert await reading != renewed
+    assert await key.recent_public_key() == renewed
 
 
 @pytest.mark.parametrize("damaged", [b"", b"ed25519:", b"ed25519:AAAA", b"ed25519:!!", b"rsa:" + b"A" * 44, b"\xff"])
