@@ -29,7 +29,8 @@ HINTS: Final = {
     "stranger": "It is not paired and no device of this account, or this device has not synced since.",
     "revoked": "One of the two devices was revoked; it stays refused.",
     "copy_of_this_device": "It has a copy of this device's data directory: start it once with the cloud, or revoke it.",
-    "copied_database": "One of the two databases was copied or restored from a backup: sync both with the cloud once.",
+    "copied_database": "One of the two databases was copied or restored from a backup: sync both with the cloud once. "
+    "Without an account they stay refused.",
     "tls_failed": "It speaks no TLS 1.3; another program may have tried this port.",
     "too_slow": "One of the two did not answer in time; a device that slept did not.",
     "protocol_error": "One of the two sent something else than this program does.",

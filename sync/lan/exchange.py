@@ -38,7 +38,7 @@ class PeerExchange:
         self._conversation: PeerConversation | None = None
         self.sent = 0
         self.received = 0
-        self._left_out = 0  # malformed events
+        self._has_left_out = False  # a malformed event
 
     @property
     def is_level(self) -> bool:
@@ -96,9 +96,9 @@ class PeerExchange:
         """Store what came, without malformed events; the first ones of a connection are logged."""
         received = records.parse_records(came.records, came.asked)
         left_out = len(came.records) - len(received)
-        if left_out and not self._left_out:
+        if left_out and not self._has_left_out:
             log.warning("malformed events of a device on the local network were left out: %d", left_out)
-        self._left_out += left_out
+            self._has_left_out = True
         await self._store(received)
 
     async def _store(self, received: Sequence[Event]) -> None:
