@@ -23,7 +23,7 @@ def readable_address(name: Sequence[object]) -> str:
 class Deadlines:
     """Seconds. `idle`: between two messages, and a peer sends a `Ping` more often; `frame`: for the rest of one.
 
-    `failed`: how long a refused connection keeps its place, so that no machine can make this one try all the time.
+    `failed`: how long a refused connection keeps a place of its address, so that one machine cannot try all the time.
     """
 
     handshake: float = 5.0

@@ -14,9 +14,9 @@ from sync.lan.transport.channel import Deadlines, PeerChannel, accept_tls, reada
 from sync.lan.transport.trust import RefusalCause
 
 MAX_CONNECTIONS: Final = 16  # open ones and those not admitted together
-MAX_PLACES_PER_ADDRESS: Final = 4  # of those not admitted, so that one machine cannot take all places
+MAX_PLACES_PER_ADDRESS: Final = 4  # of those not admitted, or refused a moment ago
 BACKLOG: Final = 32
-REFUSED_PAUSE: Final = 0.02  # seconds, after a connection for which there was no place
+REFUSED_PAUSE: Final = 0.02  # seconds, after a connection while many others come
 ACCEPT_PAUSE: Final = 1.0  # seconds, when the system has no more descriptors
 
 log = logging.getLogger(__name__)
@@ -39,9 +39,9 @@ def open_listener(address: str, port: int) -> socket.socket:
     return listening
 
 
-async def is_listening_at(listening_at: tuple[str, int], host: str, port: int) -> bool:
+async def is_listening_at(listening_at: tuple[str, int] | None, host: str, port: int) -> bool:
     """Whether this device itself would answer at an address of that port."""
-    if port != listening_at[1]:
+    if listening_at is None or port != listening_at[1]:
         return False
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -53,11 +53,11 @@ async def is_listening_at(listening_at: tuple[str, int], host: str, port: int) -
 
 
 def _is_of_this_machine(family: int, name: tuple[Any, ...]) -> bool:
-    with socket.socket(family, socket.SOCK_STREAM) as trying:
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as trying:
             trying.bind((name[0], 0, *name[2:]))
-        except OSError:
-            return False
+    except OSError:  # also if the system has no such family
+        return False
     return True
 
 
@@ -65,9 +65,9 @@ class PeerListener:
     """Accepts on one socket until cancelled. `serve` gets each channel after its handshake and closes it.
 
     The second argument of `serve` is called when the peer is admitted. Until then it takes one of its address's
-    places, and for a moment longer if it never is: nobody can make this device do handshakes all the time. If all
-    places are taken, the one that has waited longest to be admitted is ended: strangers with many addresses cannot keep
-    the places, and a device needs its place for a moment only.
+    places, and `Deadlines.failed` longer if it never is, so that one address cannot try all the time. A connection that
+    has ended keeps no other address out. If `MAX_CONNECTIONS` are open, the one that has waited longest to be admitted
+    is ended, because a device needs a moment only. Many addresses together are slowed down by `REFUSED_PAUSE`.
     """
 
     def __init__(
@@ -104,7 +104,9 @@ class PeerListener:
                 self._open += 1
                 self._places[address] += 1
                 self._waiting[group.create_task(self._handle(connection, address))] = address
-                await asyncio.sleep(REFUSED_PAUSE if is_full else 0)  # a task that has not begun cannot be ended
+                admitted = self._open - len(self._waiting)
+                is_busy = admitted + self._places.total() > MAX_CONNECTIONS  # with those that failed a moment ago
+                await asyncio.sleep(REFUSED_PAUSE if is_busy else 0)  # a task that has not begun cannot be ended
 
     def _end_oldest(self) -> None:
         task = next(iter(self._waiting))
@@ -114,7 +116,7 @@ class PeerListener:
     async def _handle(self, connection: socket.socket, address: str) -> None:
         task = asyncio.current_task()
         assert task is not None
-        is_admitted, pause, channel = False, self._deadlines.failed, None
+        is_admitted, channel = False, None
 
         def admit() -> None:
             nonlocal is_admitted
@@ -127,7 +129,6 @@ class PeerListener:
             if channel is not None:
                 await self._serve(channel, admit)
         except asyncio.CancelledError:
-            pause = 0.0  # another has its place
             if channel is not None:
                 channel.abort()
             raise
@@ -135,19 +136,14 @@ class PeerListener:
             log.error("a connection on the local network ended: %s", location_of(error))  # noqa: TRY400 - no text
         finally:
             self._waiting.pop(task, None)
-            if is_admitted:
-                self._open -= 1
-            else:
-                asyncio.get_running_loop().call_later(pause, self._forget_refused, address)
+            self._open -= 1
+            if not is_admitted:
+                asyncio.get_running_loop().call_later(self._deadlines.failed, self._leave_place, address)
 
     def _leave_place(self, address: str) -> None:
         self._places[address] -= 1
         if not self._places[address]:
             del self._places[address]
-
-    def _forget_refused(self, address: str) -> None:
-        self._leave_place(address)
-        self._open -= 1
 
     async def _shake_hands(self, connection: socket.socket, address: str) -> PeerChannel | None:
         try:
