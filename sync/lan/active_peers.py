@@ -31,12 +31,14 @@ class ActivePeer:
     device_id: str
     direction: Literal["incoming", "outgoing"]
     since: str
+    dismissed_for: RefusalCause | None = None  # why this device has ended it
 
 
 class ActivePeers:
     """The connected devices, by public key.
 
-    `connection_lost` counts the ends that no side has chosen, `changed` all changes.
+    `connection_lost` counts the ends after which a new connection may be made at once: it broke, or was a duplicate.
+    A peer that resets the connection before its `Bye` is read looks like one that broke. `changed` counts all changes.
     """
 
     def __init__(self, events: EventLog, device: LocalDevice, refusals: Refusals, clock: Clock) -> None:
@@ -61,6 +63,7 @@ class ActivePeers:
         """End the connections to devices that are no longer trusted, and those for another account than now."""
         for key, peer in list(self.by_key.items()):
             if (cause := await self._refusal_now(key, peer)) is not None:
+                peer.dismissed_for = cause
                 await self.dismiss(peer.channel, cause, peer.device_id)
 
     async def follow_account(self) -> None:
@@ -105,27 +108,27 @@ class ActivePeers:
         """Exchange events until the connection ends; why it ended is noted."""
         follower = LogFollower(self._log.changed, partial(self._refusal_now, key, peer))
         connection = PeerConnection(peer.channel, peer.exchange, follower)
-        is_worth_a_try = False  # at once: what makes one of the two end it would end the next connection as well
+        retry_now = False  # what makes one of the two end it would end the next connection as well
         try:
             await connection.run()
         except ConnectionRefused as error:
-            is_worth_a_try = error.cause is RefusalCause.DUPLICATE  # after a login, or this one has crossed another
+            retry_now = error.cause is RefusalCause.DUPLICATE  # after a login, or this one has crossed another
             await self.dismiss(peer.channel, error.cause, peer.device_id)
         except TimeoutError:
-            is_worth_a_try = True
+            retry_now = True
             await self.dismiss(peer.channel, RefusalCause.SLOW, peer.device_id)
         except ProtocolError:
             await self.dismiss(peer.channel, RefusalCause.PROTOCOL, peer.device_id)
         except StorageError:
             await self.dismiss(peer.channel, RefusalCause.STORAGE, peer.device_id)
         except (OSError, EOFError):
-            is_worth_a_try = True  # it left
+            retry_now = peer.dismissed_for in {None, RefusalCause.DUPLICATE}
         finally:
             peer.channel.abort()
             if self.by_key.get(key) is peer:
                 del self.by_key[key]
                 self.changed.increment()
-                if is_worth_a_try:
+                if retry_now:
                     self.connection_lost.increment()
 
     async def dismiss(self, channel: PeerChannel, cause: RefusalCause, device_id: str = "") -> None:
