@@ -6,8 +6,11 @@ import importlib
 import logging
 import ssl
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from sync import __version__
 from sync.clock import Clock
@@ -41,6 +44,14 @@ REDIAL_BACKOFF: Final = Backoff(base=1.0, limit=60.0, jitter=0.5)  # of an addre
 STABLE_SECONDS: Final = 10.0  # a connection that lasted so long begins a new series of failures
 
 log = logging.getLogger(__name__)
+
+
+class DialedPeer(msgspec.Struct, frozen=True):
+    """A connected device at an address that was dialled. `is_new`: over a connection that nothing runs yet."""
+
+    key: str
+    peer: ActivePeer
+    is_new: bool
 
 
 class LanService:
@@ -137,34 +148,31 @@ class LanService:
     async def _connect_found(self, host: str, port: int) -> bool:
         """Connect to an address that was found; return whether a device is connected there."""
         try:
-            peer, key, is_new = await self._dial(host, port)
+            dialed = await self._dial(host, port)
         except (PeerRefused, PeerUnreachable, StorageError):
             return False
-        if is_new and self._group is not None:
-            self._group.create_task(end_on_defect(self._peers.run(key, peer)))
+        if dialed.is_new and self._group is not None:
+            self._group.create_task(end_on_defect(self._peers.run(dialed.key, dialed.peer)))
         return True
 
     async def connect(self, host: str, port: int) -> LanPeerJson:
         """Connect to a device, and again whenever it ends. InvalidInput, LanOff, PeerUnreachable, PeerRefused."""
         if self._group is None:
             raise LanOff("this device does not listen on the local network now")
-        await self._refuse_own_address(host, port)
-        found = await self._dial(host, port)
-        connector = self._connectors.get((host, port))
-        if connector is None or connector.done():
-            self._connectors[host, port] = self._group.create_task(
-                end_on_defect(self._keep_connected(host, port, found))
-            )
-        return peer_json(found[0])
-
-    async def _refuse_own_address(self, host: str, port: int) -> None:
-        """Raises InvalidInput. A connection to itself would look like one of a copied data directory."""
-        if self.listening_at is not None and await is_listening_at(self.listening_at, host, port):
+        if await is_listening_at(self.listening_at, host, port):  # it would look like a copied data directory
             hint = "Give the address and port of the other device: `xiaobai-memory lan status` there shows the port."
             raise InvalidInput("this address is that of this device itself", field="host", hint=hint)
+        dialed = await self._dial(host, port)
+        connector = self._connectors.get((host, port))
+        if connector is None or connector.done() or dialed.is_new:
+            if connector is not None:
+                connector.cancel()  # it waits for its next try, and would not run this connection
+            keeping = end_on_defect(self._keep_connected(host, port, dialed))
+            self._connectors[host, port] = self._group.create_task(keeping)
+        return peer_json(dialed.peer)
 
-    async def _dial(self, host: str, port: int) -> tuple[ActivePeer, str, bool]:
-        """Connect, greet and register. The flag is False for a device that is connected already."""
+    async def _dial(self, host: str, port: int) -> DialedPeer:
+        """Connect, greet and register; of a device that is connected already, return that connection."""
         try:
             context = await self._contexts.client((await self._device.trust()).known_keys)
             channel = await connect_tls(host, port, context, self._deadlines)
@@ -177,7 +185,7 @@ class LanService:
             key = await self._judged(channel)
             if (known := self._active.get(key)) is not None and not known.channel.is_silent:
                 await self._peers.dismiss(channel, RefusalCause.DUPLICATE)  # before the peer takes it for a new one
-                return known, key, False
+                return DialedPeer(key, known, is_new=False)
             hello = await greet(channel, await self._device.hello())
             account_id = await self._device.agree_on_account(hello)
             peer = await self._peers.register(key, channel, (hello, account_id), "outgoing")
@@ -190,27 +198,27 @@ class LanService:
         except BaseException:
             channel.abort()
             raise
-        return peer, key, peer.channel is channel
+        return DialedPeer(key, peer, is_new=peer.channel is channel)
 
-    async def _keep_connected(self, host: str, port: int, found: tuple[ActivePeer, str, bool] | None) -> None:
-        """Connect again whenever the connection ends, whoever made it, unless the device is no longer trusted."""
-        failures = 0
+    async def _keep_connected(self, host: str, port: int, dialed: DialedPeer) -> None:
+        """Connect again whenever the connection ends, whoever made it, until the device is no longer trusted."""
+        failures, is_connected = 0, True
         while True:
-            if found is not None:
-                began, (peer, key, is_new) = self._clock.monotonic(), found
-                if is_new:
-                    await self._peers.run(key, peer)
-                while self._active.get(key) is peer:
+            if is_connected:
+                began = self._clock.monotonic()
+                if dialed.is_new:
+                    await self._peers.run(dialed.key, dialed.peer)
+                while self._active.get(dialed.key) is dialed.peer:
                     await self.changed.wait_for_change(self.changed.count)
-                if (await self._device.trust()).refusal_of(key) is not None:
-                    return
                 failures = 0 if self._clock.monotonic() - began > STABLE_SECONDS else failures
             failures += 1
             await asyncio.sleep(REDIAL_BACKOFF.seconds(failures, self._clock.random_bytes(1)[0] / 255))
-            try:
-                found = await self._dial(host, port)
-            except (PeerRefused, PeerUnreachable, StorageError):
-                found = None
+            is_connected = False
+            with contextlib.suppress(PeerRefused, PeerUnreachable, StorageError):
+                if (await self._device.trust()).refusal_of(dialed.key) is not None:
+                    return
+                dialed = await self._dial(host, port)
+                is_connected = True
 
     async def _serve_incoming(self, channel: PeerChannel, admit: Callable[[], None]) -> None:
         try:
@@ -261,8 +269,12 @@ class LanService:
 
     async def enter_code(self, invitation: "Invitation") -> LanPairingJson:
         """Pair with the device that shows a code, and connect to it. Raises as `connect`."""
-        for address in invitation.addresses:
-            await self._refuse_own_address(*address)
+        own = self.listening_at  # both devices may have one address, such as that of a container bridge
+        others = tuple([address for address in invitation.addresses if not await is_listening_at(own, *address)])
+        if invitation.addresses and not others:
+            hint = "Enter the code on the other device. If that one shows it, give its address: `--host` and `--port`."
+            raise InvalidInput("the device that would be paired is this device itself", hint=hint)
+        invitation = replace(invitation, addresses=others)
         paired, (host, port) = await (await self.pairing()).enter(invitation)
         if invitation.addresses:
             with contextlib.suppress(LanOff, PeerRefused, PeerUnreachable):

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from sync.errors import InvalidInput, LanOff, PeerRefused, PeerUnreachable
+from sync.lan import service
 from sync.lan.exchange import PeerExchange
 from sync.lan.pairing.code import Invitation
 from sync.lan.protocol import frames
@@ -20,6 +21,7 @@ from sync.lan.transport.certificates import tls_context
 from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, PeerChannel, accept_tls, connect_tls
 from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, is_listening_at, open_listener
 from sync.lan.transport.tls_contexts import pairing_context
+from sync.runtime.backoff import Backoff
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
 from tests.support import background_task, device_key_in, draft, new_server
@@ -115,6 +117,20 @@ async def test_a_connection_that_broke_is_made_again(tmp_path: Path) -> None:
         await level(a, b)
 
 
+async def test_a_connection_that_a_person_makes_before_the_next_try_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "REDIAL_BACKOFF", Backoff(base=600.0, limit=600.0))
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        await until(b.service.peers)
+        b.service._active[a.public_key].channel.abort()
+        await until(lambda: not a.service.peers() and not b.service.peers())
+        await b.device.record_notes("断线时")
+        await a.connect(b)
+        await level(a, b)
+
+
 async def test_a_device_that_was_connected_already_is_kept_connected_from_here_too(tmp_path: Path) -> None:
     async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
         await b.connect(a)
@@ -203,6 +219,31 @@ async def test_a_device_that_is_revoked_while_connected_is_cut_off(tmp_path: Pat
         await drained(b, "revoked")
         await drained(a, "revoked")
         assert "不给甲" not in await a.texts()
+
+
+async def test_a_connection_that_is_ended_for_lack_of_trust_is_not_tried_again_at_once(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        await until(lambda: all([peer.level for peer in node.service.peers()] == [True] for node in (a, b)))
+        b.revoked["device-a"] = a.public_key
+        await b.service.end_untrusted()
+        await until(lambda: not a.service.peers() and not b.service.peers())
+        assert a.service._peers.connection_lost.count == b.service._peers.connection_lost.count == 0
+
+
+async def test_a_device_that_is_revoked_while_it_cannot_be_reached_is_not_dialled_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "REDIAL_BACKOFF", Backoff(base=0.01, limit=0.01))
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        await a.connect(b)
+        await until(b.service.peers)
+        del b.keys[a.public_key]
+        b.service._active[a.public_key].channel.abort()
+        await drained(b, "stranger")
+        a.revoked["device-b"] = b.public_key
+        (connector,) = a.service._connectors.values()
+        await until(connector.done)
 
 
 async def test_a_device_that_is_revoked_while_it_takes_its_time_to_greet_gets_nothing(tmp_path: Path) -> None:
@@ -429,8 +470,16 @@ async def test_one_address_cannot_take_all_places_and_a_device_still_gets_in(tmp
 
 async def test_strangers_with_many_addresses_keep_no_device_out(tmp_path: Path) -> None:
     """On Linux each of 127.0.0.0/8 is an address of this machine."""
-    async with nodes(tmp_path, new_server(), "a", "b", deadlines=Deadlines(handshake=600.0, failed=0.0)) as (a, b):
+    async with nodes(tmp_path, new_server(), "a", "b", deadlines=Deadlines(handshake=600.0, failed=600.0)) as (a, b):
         addresses = [f"127.0.0.{number}" for number in range(2, 2 + MAX_CONNECTIONS)]
+        for address in addresses:
+            with bare_connection(a, address) as connection:
+                await send_no_tls(connection)
+        await b.connect(a)
+        await until(a.service.peers, a.service.changed)
+        a.service._active[b.public_key].channel.abort()
+        assert a.causes().count("tls_failed") == MAX_CONNECTIONS
+        assert "too_many_connections" not in a.causes()
         held = [bare_connection(a, address) for address in addresses for _ in range(2)]
         await drained(a, "too_many_connections")
         assert (await b.connect(a)).device_id == "device-a"
@@ -443,9 +492,7 @@ async def test_a_handshake_that_failed_keeps_its_place_for_a_while(tmp_path: Pat
     async with nodes(tmp_path, new_server(), "a", deadlines=replace(HASTY, failed=600.0)) as (a,):
         for _ in range(MAX_PLACES_PER_ADDRESS + 1):
             with bare_connection(a) as connection:
-                connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                with suppress(ConnectionError):
-                    await asyncio.to_thread(connection.recv, 1_024)
+                await send_no_tls(connection)
         assert a.causes() == ["too_many_connections", "tls_failed"]
 
 
@@ -457,6 +504,13 @@ async def test_who_shows_no_certificate_while_a_code_is_shown_takes_a_place_unti
         with pytest.raises(OSError):  # noqa: PT011 - closed, or reset
             await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())
         assert "too_many_connections" in a.causes()
+
+
+async def send_no_tls(connection: socket.socket) -> None:
+    """Fail a handshake, and wait until the other side has ended it."""
+    connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    with suppress(ConnectionError):
+        await asyncio.to_thread(connection.recv, 1_024)
 
 
 async def _connects(node: Node, other: Node) -> bool:
@@ -497,6 +551,17 @@ async def test_the_address_of_this_device_itself_is_an_error_and_no_copy(tmp_pat
             await a.service.enter_code(Invitation("12345678", (("localhost", a.port),)))
         assert a.causes() == []
         assert not await is_listening_at(("::", a.port), "192.0.2.1", a.port)
+
+
+async def test_a_code_is_entered_although_one_address_of_the_invitation_is_an_own_one_too(tmp_path: Path) -> None:
+    async with nodes(tmp_path, new_server(), "a", "b") as (a, b):
+        code = (await b.service.show_code()).code
+        assert code is not None
+        paired = await a.service.enter_code(
+            Invitation(code.replace(" ", ""), (("127.0.0.1", a.port), ("127.0.0.1", b.port)))
+        )
+        assert paired.device_id == "device-b"
+        assert a.service.refusals.newest_first() == []
 
 
 async def test_something_else_at_the_address_is_an_error(tmp_path: Path) -> None:
