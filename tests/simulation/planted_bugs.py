@@ -221,7 +221,8 @@ async def _cursor_first(exchange: SyncRunner, answer: SyncAnswer, verdict: PageV
     await database.write(lambda connection: outbox_store.save_cursor(connection, CLOUD, verdict.cursor))
     take_in = partial(_apply, answer=answer, verdict=verdict, clock=exchange._clock, device_id=exchange._log.device_id)
     new = await database.write(take_in)
-    exchange._log.changed.increment()
+    if new:
+        exchange._log.changed.increment()
     return new
 
 

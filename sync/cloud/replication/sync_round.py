@@ -196,7 +196,8 @@ class SyncRunner:
             new = replication_store.apply_answer(
                 connection, answer, verdict, self._clock, device_id=self._log.device_id, review=review
             )
-            return new, new > 0 or log_store.order_version(connection) != order
+            is_reordered = not verdict.reset and log_store.order_version(connection) != order
+            return new, new > 0 or is_reordered
 
         self._seen_devices |= {event.device_id for event in answer.events}
         try:
