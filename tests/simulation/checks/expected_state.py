@@ -33,6 +33,7 @@ class ExpectedFact:
     must: bool = True
     shown: bool = True  # whether the document shows them
     record: str | None = None  # the daily record whose page shows them
+    lesson_id: str | None = None  # that it corrects
 
 
 @dataclass

@@ -43,6 +43,7 @@ async def correct(world: "Simulator", device: SimulatedDevice, _: PlanStep, chan
     if app is None or (lesson_id := _any_lesson(device, app, chance)) is None:
         return
     cure = _expect(world, device, app, words := world.expected.new_sentence(1))
+    cure.lesson_id = lesson_id
     change = lessons.LessonEdit(id=lesson_id, changes={"solution": {"description": words}})
     cure.must = await world.run_on_device(device, "correct", lambda: lessons.edit(app, change))
     cure.step = world.at
@@ -58,6 +59,9 @@ async def forget_lesson(world: "Simulator", device: SimulatedDevice, _: PlanStep
     client_actions.expect_erasures(world, before, named)
     removal = lessons.LessonRemoval(ids=(lesson_id,), confirm=True)
     await world.run_on_device(device, "forget lesson", lambda: lessons.clean(app, removal))
+    for fact in world.expected.facts:  # also a correction that was acknowledged during the call
+        if fact.device == device.name and fact.lesson_id == lesson_id:
+            fact.must = False
 
 
 def _expect(world: "Simulator", device: SimulatedDevice, app: App, text: str) -> ExpectedFact:
