@@ -1,4 +1,4 @@
-"""Algorithms over sequences."""
+"""Algorithms over sequences and sets."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -57,3 +57,12 @@ def longest_increasing_subsequence(values: Sequence[Any]) -> list[int]:
         subsequence.append(index)
         index = previous[index]
     return subsequence[::-1]
+
+
+def is_mostly_others(lines: frozenset[str], own: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether the other one's text has most of these lines, and ours has not (docs/decisions/008-handover.md).
+
+    The other alone must have more of them than we alone, half of those that not both have, and a quarter of all.
+    """
+    theirs, of_one = len(lines & other - own), len(lines - (own & other))
+    return theirs > len(lines & own - other) and 2 * theirs >= of_one and 4 * theirs >= len(lines)

@@ -12,6 +12,7 @@ import msgspec
 from sync.daily.model import Mark
 from sync.daily.pages.page_format import DayPage, PageSession, parse
 from sync.errors import InvalidInput
+from sync.sequences import is_mostly_others
 
 SHOWN_MARKS: Final[tuple[Mark, ...]] = ("important", "outdated")
 
@@ -71,14 +72,9 @@ def diff_page(
 
 
 def is_of_other_account(page: DayPage, own: Sequence[PageBase], other: Sequence[PageBase]) -> bool:
-    """Whether the page of another account has most lines of this one, and ours does not.
-
-    Lines of both count only in the whole, of which the other alone must have a quarter (decision 008).
-    """
+    """Whether the page of another account has most lines of this one, and ours does not."""
     ours, theirs = (_lines_of(parse(base.text) for base in bases if base.text) for bases in (own, other))
-    lines = _lines_of([page])
-    known, of_one = len(lines & theirs - ours), len(lines - (ours & theirs))
-    return known > len(lines & ours - theirs) and 2 * known >= of_one and 4 * known >= len(lines)
+    return is_mostly_others(_lines_of([page]), ours, theirs)
 
 
 def _lines_of(pages: Iterable[DayPage]) -> frozenset[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from sync.document.erased_lines_store import normalised_line
 from sync.document.markdown.model import BlockKind, MemoryDocument
+from sync.sequences import is_mostly_others
 from sync.system.digests import sha256
 
 
@@ -63,9 +64,9 @@ def is_other_by_lines(
     if cut := _cut_line(document):
         own, other = (known | {cut} if any(line.startswith(cut) for line in known) else known for known in (own, other))
     lines = comparable_lines(entry.text for entry in document.entries)
-    theirs, of_one = len(lines & other - own), len(lines - (own & other))
-    is_most = 2 * theirs >= of_one and 4 * theirs >= len(lines)
-    return theirs > len(lines & own - other) and (is_one_of_both or is_most)
+    if is_one_of_both:
+        return len(lines & other - own) > len(lines & own - other)
+    return is_mostly_others(lines, own, other)
 
 
 def _cut_line(document: MemoryDocument) -> str:
