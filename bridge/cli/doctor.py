@@ -6,7 +6,7 @@ A running sidecar is asked about the local network: it alone listens there.
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import typer
@@ -15,7 +15,7 @@ from bridge.cli.output import CliContext, print_result
 from bridge.cli.runner import cli_context
 from bridge.cli.sidecar_runner import ANSWER_TIMEOUT, open_sidecar
 from bridge.hooks.health import check_hooks
-from bridge.rpc.endpoint_client import exchange
+from bridge.rpc.endpoint_client import exchange, is_unresponsive
 from sync.accounts.profiles import read_installation
 from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
@@ -24,6 +24,13 @@ from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
 from sync.startup.lan_check import NAME as LAN_CHECK
 from sync.startup.notes_check import check_notes
+
+_UNRESPONSIVE: Final = HealthCheck(
+    "sidecar",
+    ok=False,
+    found="a process serves this memory and does not answer: it is stopped or busy",
+    hint="Continue or end it; sidecar.pid in the data folder names it. Until then commands read the last commit.",
+)
 
 
 def doctor() -> None:
@@ -65,6 +72,8 @@ async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
     except XiaobaiError as error:
         return [check_program(), HealthCheck("settings", ok=False, found=error.message, hint=error.hint)]
     checks = await check_environment(settings, is_sidecar=False)
+    if await asyncio.to_thread(is_unresponsive, settings.data_dir):
+        checks = [_UNRESPONSIVE if check.name == _UNRESPONSIVE.name else check for check in checks]
     checks.append(check_hooks(settings.data_dir, Path.home()))
     broken = any(check.name == "database" and check.ok is False for check in checks)
     if broken or read_installation(settings.data_dir) is None:

@@ -48,6 +48,12 @@ def responsive_sidecar(data_dir: Path) -> Iterator[socket.socket | None]:
         yield connection if _answers(connection) else None
 
 
+def is_unresponsive(data_dir: Path) -> bool:
+    """Whether a sidecar listens and does not answer."""
+    with connect_to_sidecar(data_dir, timeout=PING_TIMEOUT) as connection:
+        return connection is not None and not _answers(connection)
+
+
 def _answers(connection: socket.socket) -> bool:
     try:
         exchange(connection, _PING, {}, timeout=PING_TIMEOUT)

@@ -211,8 +211,9 @@ class ContextService:
         return await self._log.database.read(store.given_ids, session_id)
 
     async def _record_given(self, session_id: str, event_ids: Sequence[str]) -> None:
+        now, database = to_unix_ms(self._clock.now()), self._log.database
         try:
-            await self._log.database.write(store.record_given, session_id, event_ids, to_unix_ms(self._clock.now()))
+            await database.upkeep.run(lambda: database.write(store.record_given, session_id, event_ids, now))
         except StorageError as error:  # the context is right all the same
             log.warning("what a session was given was not noted: %s", type(error).__name__)
 

@@ -27,14 +27,14 @@ from sync.db.read_only import read_only_engine
 from sync.db.row_repair import RowRepairs
 from sync.db.sqlite_errors import (
     breaks_transaction,
-    is_busy,
     is_disk_failure,
     to_storage_error,
     translate_sqlite_errors,
     translate_undecodable_schema,
 )
+from sync.db.write_lock import BEGIN_IMMEDIATE, Upkeep, begin_immediate, is_locked_with_current_schema
 from sync.encryption import emptied_marker
-from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess, driver_errors
+from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
 from sync.system.files import PRIVATE_FILE, FileStamp, stat_stamp, translate_os_errors
 
@@ -44,11 +44,9 @@ Transaction = Connection  # the argument of a unit of work; only stores use its 
 Work = Callable[[Transaction], T]
 
 BUSY_TIMEOUT_MS: Final = 20_000  # 20 writers on a machine at load 12 need 4 s; a call's own deadline is 60 s
-LOCK_RETRY_MS: Final = 10  # SQLite tries after 1, 3, 8 and 10 ms; then its back-off begins again
 WAL_PUBLISH_GRACE_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
 BEGIN_DEFERRED: Final = "BEGIN"
-BEGIN_IMMEDIATE: Final = "BEGIN IMMEDIATE"
 # secure_delete: erased text is overwritten, not only freed
 PRAGMAS: Final = (
     "journal_mode = wal",
@@ -103,6 +101,7 @@ class Database:
         self._wal_path = path.with_name(f"{path.name}-wal")
         self.row_repairs = RowRepairs()
         self.purge_pending = False  # the WAL may hold deleted text: of a killed process, or while another one reads
+        self.upkeep = Upkeep(is_possible=not read_only)
 
     @classmethod
     async def open(
@@ -112,10 +111,12 @@ class Database:
         *,
         writer: Executor | None = None,
         reader: Executor | None = None,
+        wait: bool = True,
     ) -> "Database":
         """Create or open the file (0600) and migrate it. Raises a StorageError.
 
-        Raises EmptiedDatabase instead of replacing a database that had content.
+        Raises EmptiedDatabase instead of replacing a database that had content. Without `wait`, a file with the current
+        schema is opened also while another process holds the write lock (`upkeep.is_locked_out`).
         """
         database = cls(
             path,
@@ -127,7 +128,8 @@ class Database:
         database.purge_pending = wal is not None and wal[0] > 0
         try:
             with translate_undecodable_schema():
-                await database._run_in(database._writer, lambda: _create_and_migrate(path, database._write_engine))
+                open_file = partial(_create_and_migrate, path, database._write_engine, wait=wait)
+                database.upkeep.is_locked_out = await database._run_in(database._writer, open_file)
             database._inode = path.stat().st_ino
         except BaseException:
             await database.close()
@@ -279,13 +281,15 @@ class Database:
         try:
             if self._disk_failed:
                 self._reopen_after_disk_failure()
+            self.upkeep.waiting_since = time.monotonic()
             with translate_sqlite_errors(), transaction(self._write_engine, BEGIN_IMMEDIATE) as connection:
+                self.upkeep.waiting_since = None
                 self._check_not_replaced()
                 if len(batch) == 1:  # a single caller needs no savepoint
                     results.append((batch[0], batch[0].work(connection), None))
                 else:
                     results.extend((waiting, *_run_in_savepoint(connection, waiting.work)) for waiting in batch)
-            self._commits += 1
+            self._commits, self.upkeep.is_locked_out = self._commits + 1, False
             self._own_wal_stamp = stat_stamp(self._wal_path)
         except BaseException as error:  # noqa: BLE001 - every caller gets it; nothing was committed for any of them
             if is_disk_failure(error):
@@ -294,6 +298,8 @@ class Database:
             for waiting in batch:
                 waiting.fail(error)
             return
+        finally:
+            self.upkeep.waiting_since = None
         for waiting, value, failure in results:
             if failure is None:
                 waiting.succeed(value)
@@ -340,27 +346,10 @@ def transaction(engine: Engine, begin: str) -> Iterator[Transaction]:
     with engine.begin() as connection:
         driver: Any = connection.connection.driver_connection
         if begin == BEGIN_IMMEDIATE:
-            _begin_immediate(driver)
+            begin_immediate(driver, BUSY_TIMEOUT_MS)
         else:
             driver.execute(begin)
         yield connection
-
-
-def _begin_immediate(driver: Any) -> None:
-    """Take the write lock; wait for other processes for at most BUSY_TIMEOUT_MS. Raises the driver's busy error."""
-    last_try = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    driver.execute(f"pragma busy_timeout = {LOCK_RETRY_MS}")
-    try:
-        while True:
-            try:
-                driver.execute(BEGIN_IMMEDIATE)
-            except driver_errors("OperationalError") as error:
-                if not is_busy(error) or time.monotonic() >= last_try:
-                    raise
-            else:
-                return
-    finally:
-        driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
 
 
 def engine_without_pragmas(path: Path, access: DatabaseAccess) -> Engine:
@@ -383,8 +372,11 @@ def _engine_with_pragmas(path: Path, access: DatabaseAccess) -> Engine:
     return engine
 
 
-def _create_and_migrate(path: Path, engine: Engine) -> None:
+def _create_and_migrate(path: Path, engine: Engine, *, wait: bool = True) -> bool:
+    """Create and migrate the file; whether it was left as it is because another process holds the write lock."""
     emptied_marker.refuse_emptied(path)
+    if not wait and path.exists() and is_locked_with_current_schema(engine):
+        return True
     with translate_os_errors(path):
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
@@ -392,3 +384,4 @@ def _create_and_migrate(path: Path, engine: Engine) -> None:
         migrate(connection)
         connection.exec_driver_sql("delete from replica where false")  # BEGIN IMMEDIATE succeeds on a read-only file
     emptied_marker.write_marker(path)
+    return False

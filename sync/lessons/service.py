@@ -80,11 +80,15 @@ class LessonService:
         return await self.read(store.lessons_of_failed_calls)
 
     async def read(self, work: Callable[[Transaction], R]) -> R:
-        """Read the tables, brought up to date first if another program added to the log."""
+        """Read the tables, brought up to date first if another program added to the log and no other one writes."""
         database = self._log.database
-        is_current = await database.read(projection.is_current)
-        if not is_current and await database.write(partial(projection.catch_up, clock=self._clock)):
-            await database.purge(wait_for_readers=False)
+
+        async def catch_up() -> None:
+            if await database.write(partial(projection.catch_up, clock=self._clock)):
+                await database.purge(wait_for_readers=False)
+
+        if not await database.read(projection.is_current):
+            await database.upkeep.run(catch_up)
         return await database.read(work)
 
     async def write(self, decide: Callable[[Transaction], tuple[Sequence[EventDraft], Callable[[], R]]]) -> R:

@@ -66,15 +66,22 @@ class NoteQueries:
         self._semantic_scores = semantic_scores
 
     async def list_notes(self, project: str, *, status: str | None = None) -> NoteList:
-        async with self._workspace.open(project) as opened:
-            chosen = [file for file in opened.notes.values() if status in {None, file.note.status}]
-            return NoteList(tuple(chosen), opened.folder.base, tuple(opened.notices))
+        opened = await self._open(project)
+        chosen = [file for file in opened.notes.values() if status in {None, file.note.status}]
+        return NoteList(tuple(chosen), opened.folder.base, tuple(opened.notices))
 
     async def show(self, project: str, note_id: str) -> NoteList:
         """One note. Raises InvalidInput if there is none."""
+        opened = await self._open(project)
+        file = opened.notes.get(note_id) or own_note(opened, note_id)
+        return NoteList((file,), opened.folder.base, tuple(opened.notices))
+
+    async def _open(self, project: str) -> OpenNotes:
+        """The notes in agreement with log and INDEX.md; as they are if another process holds the write lock."""
+        if self._workspace.log.database.upkeep.is_locked_out:
+            return await self._workspace.look(project)
         async with self._workspace.open(project) as opened:
-            file = opened.notes.get(note_id) or own_note(opened, note_id)
-            return NoteList((file,), opened.folder.base, tuple(opened.notices))
+            return opened
 
     async def retrieve(self, project: str, message: str) -> Retrieved:
         """At most two notes for a message; none without a match."""
@@ -161,16 +168,15 @@ class NoteQueries:
         return count, found
 
     async def _search(self, project: str, text: str, options: Sequence[str] | None) -> Retrieved:
-        async with self._workspace.open(project) as opened:
-            files, base, is_empty = opened.content.current, opened.folder.base, not opened.notes
+        opened = await self._open(project)
+        files, base, is_empty = opened.content.current, opened.folder.base, not opened.notes
         if not files or not ranking.is_searchable(text):
             return Retrieved((), base, is_empty)
         found = ranking.rank(text, files, await self._semantic_scores(project, text))
         covered = None if options is None else ranking.covering(text, options, found)
         adopted = [one.file.note_id for one in found]
-        await self._workspace.record(
-            project, (MEMORY_RETRIEVE_PERFORMED, {"adopted": adopted, "sniffed": options is not None})
-        )
+        event = (MEMORY_RETRIEVE_PERFORMED, {"adopted": adopted, "sniffed": options is not None})
+        await self._workspace.log.database.upkeep.run(lambda: self._workspace.record(project, event))
         return Retrieved(tuple(found), base, is_empty=False, covered=covered)
 
 

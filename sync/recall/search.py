@@ -269,19 +269,18 @@ class RecallService:
             return True
         if not self._may_index:
             return await self._wait_for_indexer()
-        if self._runs_indexer:
-            if await self._log.database.read(self.projection_runner.backlog) > MAX_AWAITED_BACKLOG:
-                await self.projection_runner.apply_batch()  # creates the tables by the current rules
-                return False
-            await self.projection_runner.catch_up()
-        else:
-            await self.catch_up()
+        database, runner = self._log.database, self.projection_runner
+        if self._runs_indexer and await database.read(runner.backlog) > MAX_AWAITED_BACKLOG:
+            await database.upkeep.run(runner.apply_batch)  # creates the tables by the current rules
+            return False
+        if not await database.upkeep.run(runner.catch_up if self._runs_indexer else self.catch_up):
+            return False
         await self._is_caught_up()  # so that the next query need not check
         return True
 
     async def _wait_for_indexer(self) -> bool:
         token, waited = self._log.database.change_token(), 0.0
-        if token == self._stale_token:
+        if token == self._stale_token or self._log.database.upkeep.is_locked_out:
             return False  # no process is indexing: do not wait again until something is written
         while not await self._is_caught_up():
             if waited >= INDEXER_TIMEOUT:

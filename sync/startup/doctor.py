@@ -96,6 +96,9 @@ async def check_open_app(
         hint = "" if replicator is None else "xiaobai-memory login"
         return [*checks, HealthCheck("login", ok=None, found=state.state.replace("_", " "), hint=hint)]
     checks.append(HealthCheck("login", ok=True, found=state.label or state.user_id or "logged in"))
+    if events.database.upkeep.is_locked_out:
+        checks.append(HealthCheck("cloud", ok=None, found="not asked: another process is writing this memory"))
+        return [*checks, await _check_clock(replicator, clock, synced_now=False)]
     try:
         await replicator.sync_now()
     except XiaobaiError as error:

@@ -59,6 +59,8 @@ class OpenedDatabase(msgspec.Struct, frozen=True):
     def warnings(self) -> tuple[str, ...]:
         if self.database.read_only:
             return (f"storage_read_only: {self.database.path}; nothing new is remembered, the cloud is not asked",)
+        if self.database.upkeep.is_locked_out:
+            return (f"writer_busy: {self.database.path}; this is the last commit, the memory file may be behind",)
         waits = (f"encryption_waits: {self.conversion_error}",) if self.conversion_error else ()
         if self.salvage is None:
             return waits
@@ -118,7 +120,8 @@ async def open_database(
         if database.read_only:
             return OpenedDatabase(database, await database.read(log_store.existing_replica_id))
         await _repair_derived(database, sidecar=sidecar)
-        replica_id = await database.write(log_store.ensure_replica_id, clock)
+        replica_id = await database.read(log_store.existing_replica_id)
+        replica_id = replica_id or await database.write(log_store.ensure_replica_id, clock)
     except BaseException:
         await database.close()
         raise

@@ -19,13 +19,14 @@ from typing import Final
 import msgspec
 from sqlalchemy.exc import DBAPIError
 
-from sync.db.engine import BEGIN_IMMEDIATE, BUSY_TIMEOUT_MS, Database, Transaction, engine_without_pragmas, transaction
+from sync.db.engine import BUSY_TIMEOUT_MS, Database, Transaction, engine_without_pragmas, transaction
 from sync.db.integrity import CorruptionFound, check_integrity, check_with_wal
 from sync.db.migrate import known_migrations, migrate
 from sync.db.rebuild.corrupt_reader import CorruptDatabase, open_corrupt, refuse_newer_schema
 from sync.db.rebuild.row_copy import CLAIM_FOR_UNKNOWN_OWNER, copy_readable_rows, rebuild_outbox
 from sync.db.schema import UNKNOWN_OWNER, accounts, events, replica, watermarks, written
 from sync.db.sqlite_errors import corruption_errors, translate_sqlite_errors, translate_undecodable_schema
+from sync.db.write_lock import BEGIN_IMMEDIATE
 from sync.encryption import emptied_marker
 from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess
 from sync.encryption.emptied_marker import EmptiedDatabase
@@ -78,7 +79,7 @@ async def open_or_salvage(
     deliveries. Raises a StorageError.
     """
     if not sidecar:
-        return await Database.open(path, access), None
+        return await Database.open(path, access, wait=False), None
     await asyncio.to_thread(finish_salvage, path)
     try:
         return await _open_checked(path, access, thorough=thorough), None

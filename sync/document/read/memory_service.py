@@ -188,7 +188,7 @@ class MemoryService:
 
     async def _refresh_from_cloud(self, seconds: float) -> bool:
         """Whether the server answered within the time. A late answer is still ingested."""
-        if self._replicator is None:
+        if self._replicator is None or self._log.database.upkeep.is_locked_out:
             return False
         if seconds <= HURRIED_SECONDS and self._replicator.is_fresh():
             return True

@@ -31,6 +31,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import StaticPool
 
 import sync.db.engine
+import sync.db.write_lock
 import sync.document.store
 import sync.open_app
 import sync.system.atomic_swap
@@ -259,7 +260,7 @@ def _transaction(engine: Engine, begin: str) -> Iterator[Transaction]:
     try:
         connection.driver.execute(begin)
         yield connection
-        if process is not None and begin == sync.db.engine.BEGIN_IMMEDIATE:
+        if process is not None and begin == sync.db.write_lock.BEGIN_IMMEDIATE:
             process.point("before the commit")
             process.database_fault()
         connection.driver.execute("commit")
@@ -423,7 +424,7 @@ def _model(access: DatabaseAccess) -> Engine:
     return engine
 
 
-def _prepare(path: Path, engine: Engine) -> None:
+def _prepare(path: Path, engine: Engine, *, wait: bool = True) -> bool:
     """A new database is a copy of an empty one, unless its process could die or fail while creating it.
 
     That saves a twentieth of a run.
@@ -433,7 +434,7 @@ def _prepare(path: Path, engine: Engine) -> None:
         emptied_marker.refuse_emptied(path)
         path.touch(PRIVATE_FILE, exist_ok=False)
         path.write_bytes(Context().run(_empty))
-    REAL_PREPARE(path, engine)
+    return REAL_PREPARE(path, engine, wait=wait)
 
 
 @cache
