@@ -117,17 +117,16 @@ class RecordService:
                 refused = "no_place"
             if refused is not None:
                 return ChangeResult(None, refused)
-            content = request.summary or summarise(turns)
-            if not options.recording.save_code_snippets:
-                content = replace(content, code=())
+            content, original = _contents(request.summary, turns, self._redactor, options.recording)
             of_session = records.of_session(request.session_id) if request.session_id else []
             author: Author = request.author if request.summary is not None else "extractive"
             if of_session:
                 until = events[-1].event_id if events else None
-                return await self._update_record(records, of_session[-1], content, until, by=author)
+                return await self._update_record(records, of_session[-1], content, until, by=author, original=original)
             rating = quality(content, turns) if author != "hand" else None
             record = await asyncio.to_thread(self._build_record, request, events, content, path, records)
-            return await self._apply(create_record(replace(record, author=author, quality=rating), request.event_id))
+            change = create_record(replace(record, author=author, quality=rating), request.event_id)
+            return await self._apply(replace(change, original=original))
 
     def _build_record(
         self, request: RecordRequest, events: Sequence[Event], content: Content, path: str | None, records: DailyRecords
@@ -271,7 +270,14 @@ class RecordService:
         return event_ids
 
     async def _update_record(
-        self, records: DailyRecords, record: Record, content: Content, until_event_id: str | None, *, by: Author
+        self,
+        records: DailyRecords,
+        record: Record,
+        content: Content,
+        until_event_id: str | None,
+        *,
+        by: Author,
+        original: Content,
     ) -> ChangeResult:
         """Update the record of a session that continued. A manual edit is not overwritten by an extracted summary."""
         if until_event_id is not None and until_event_id == record.until_event_id and by == "extractive":
@@ -285,7 +291,8 @@ class RecordService:
         if edited and by == "extractive":
             return ChangeResult(record, "edited_by_hand")
         changed = record.content.changed_parts(content)
-        return await self._apply(edit_record(record, content, changed, by=by, until_event_id=until_event_id))
+        change = edit_record(record, content, changed, by=by, until_event_id=until_event_id)
+        return await self._apply(replace(change, original=original))
 
     async def _conversation_events(self, session_id: str | None) -> list[Event]:
         if session_id is None:
@@ -321,10 +328,26 @@ class RecordService:
         )
         options = self._page_folders.options(record.project_path).value
         if change.event_type in {SESSION_RECORDED, SESSION_EDITED} and not options.recording.sanitize_sensitive:
-            original = content_payload(record.content)
+            original = content_payload(change.original or record.content)
             if content_payload(content_of(clean.value)) != original:
                 payload = self._no_redaction.clean_payload({"of": event_id, **original})
                 yield EventDraft(type=SESSION_ORIGINAL, payload=payload)
+
+
+def _contents(
+    summary: Content | None, turns: Sequence[SummaryTurn], redactor: Redactor, recording: Any
+) -> tuple[Content, Content]:
+    """What to record of a conversation, and the same before redaction.
+
+    Tags made of raw text would lose the context that shows them to be secret.
+    """
+    texts = redactor.clean_turns((turn.role == "assistant", turn.text) for turn in turns)
+    redacted = [SummaryTurn(turn.role, str(text)) for turn, text in zip(turns, texts, strict=True)]
+    content = summary or summarise(redacted)
+    original = summary or (content if redacted == list(turns) else summarise(turns))
+    if recording.save_code_snippets:
+        return content, original
+    return replace(content, code=()), replace(original, code=())
 
 
 def _refusal_reason(

@@ -180,27 +180,19 @@ class LessonCapture:
 
     def _cleaned(self, request: MatchRequest) -> MatchRequest:
         """The request without secrets: what is compared is what was stored. Texts are cut after they are redacted."""
-
-        def clean(text: str | None) -> str | None:
-            return None if text is None else str(self._redactor.clean(text))[-MAX_OUTPUT:]
-
         tool_input = request.tool_input
         if isinstance(tool_input, Mapping):
             named = {
                 "command": command_of(tool_input, limit=None),
                 "file_path": file_path_of(tool_input, limit=None),
             }
-            tool_input = self._redactor.clean_payload({name: value for name, value in named.items() if value}).value
-        elif isinstance(tool_input, str):
-            tool_input = str(self._redactor.clean(tool_input))
-        return replace(
-            request,
-            tool=str(self._redactor.clean(request.tool)),
-            tool_input=tool_input,
-            output=clean(request.output),
-            error=clean(request.error),
-            session_id=clean(request.session_id),
-        )
+            tool_input = {name: value for name, value in named.items() if value}
+        given = {"tool": request.tool, "output": request.output, "error": request.error}
+        clean = self._redactor.clean_payload(
+            {**given, "tool_input": tool_input, "session_id": request.session_id}
+        ).value
+        cut = {name: clean[name] and clean[name][-MAX_OUTPUT:] for name in ("output", "error", "session_id")}
+        return replace(request, **{**clean, **cut})
 
     def _call_of(self, request: MatchRequest, *, is_failure: bool) -> LessonCall:
         command, file_path = command_of(request.tool_input), file_path_of(request.tool_input)

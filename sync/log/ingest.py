@@ -136,20 +136,21 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         event_id = _checked_name(foreign.event_id, "event_id", MAX_EVENT_ID_LENGTH)
         if not ids_are_known:
             self._check_ids(foreign)
+        clean, clean_extra, envelope = redactor.clean_payloads(payload, extra, {} if path is None else {"path": path})
         ts = None if foreign.ts is None else _checked_time(foreign.ts)
         local_date, utc_offset = (None, None) if ts is None else self._local_day(ts, value)
         return _checked_size(
             EventDraft(
                 type=foreign.type,
-                payload=redactor.clean_payload(payload),
+                payload=clean,
                 project_id=project_id or project_id_for(path),
                 # A path is redacted like text; the project id is that of the real path.
-                project_path=None if path is None else redactor.clean(path),
+                project_path=None if path is None else redactor.clean(envelope.value["path"]),
                 session_id=session_id,
                 event_id=event_id,
                 ts=ts,
                 origin=foreign.origin,
-                extra=redactor.clean_payload(extra) if extra else None,
+                extra=clean_extra if extra else None,
                 local_date=local_date,
                 utc_offset=utc_offset,
             )

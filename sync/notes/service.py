@@ -307,13 +307,9 @@ class NotesService:
 
     def _redacted(self, payload: Payload) -> Payload:
         """The payload without secrets: notes travel with the project."""
-        return replace(
-            payload,
-            scene=self._clean(payload.scene),
-            principles=tuple(self._clean(principle) for principle in payload.principles),
-            choice=self._clean(payload.choice),
-            evidence=self._clean(payload.evidence),
-        )
+        texts = {"scene": payload.scene, "principles": payload.principles, "evidence": payload.evidence}
+        clean = self.workspace.redactor.clean_payload({**texts, "choice": payload.choice}).value
+        return replace(payload, **{**clean, "principles": tuple(clean["principles"])})
 
 
 def own_note(opened: OpenNotes, note_id: str) -> NoteFile:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
 
-from sync.redaction.model import SECRET_KINDS, SecretSpan, placeholder
+from sync.redaction.model import SecretSpan, placeholder
 
 
 def redact_joined(texts: Sequence[str], find_spans: Callable[[str], list[SecretSpan]]) -> list[str]:
-    """Redact the secrets that appear when `texts` are joined.
+    """Redact what `find_spans` finds when `texts` are joined.
 
-    Only secrets: two numbers side by side would make one that is not in the data.
+    It finds secrets only: two numbers side by side would make one that is not in the data.
     """
     read = list(texts)
     for joint in _separators(texts):
-        spans = [span for span in find_spans(joint.join(read)) if span.kind in SECRET_KINDS]
+        spans = find_spans(joint.join(read))
         if spans:
             read = list(_replace_spans(spans, read, len(joint)))
     return read

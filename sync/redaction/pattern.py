@@ -16,17 +16,21 @@ _UNUSED: Final = (-1, -1)  # the span of a group that took no part
 
 
 class Pattern:
-    """One RE2 pattern over text; `(?i)` and the like are written inside it."""
+    """One RE2 pattern over text; `(?i)` and the like are written inside it.
 
-    def __init__(self, source: str) -> None:
+    One that holds values of the user is not cached, for the cache outlives them.
+    """
+
+    def __init__(self, source: str, *, is_cached: bool = True) -> None:
         self.source = source
+        self._compile = compile_pattern if is_cached else compile_pattern.__wrapped__
 
     def __repr__(self) -> str:
         return f"Pattern({self.source!r})"
 
     @cached_property
     def _compiled(self) -> Any:
-        return compile_pattern(self.source)
+        return self._compile(self.source)
 
     @cached_property
     def _may_be_empty(self) -> bool:
@@ -110,4 +114,4 @@ def parse_user_pattern(source: str) -> Pattern:
 
 def escape_literal(literal: str) -> str:
     """Escape a literal for RE2."""
-    return "".join(char if char.isalnum() or char in "_-/ " else "\\" + char for char in literal)
+    return "".join(char if not char.isascii() or char.isalnum() or char in "_-/ " else "\\" + char for char in literal)

@@ -7,8 +7,9 @@ view is also the view of the cleaned text, so cleaning twice is cleaning once. A
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sync.errors import RedactionFailed, XiaobaiError
 from sync.redaction.detectors.assignments import assignments, reversed_assignments, secret_kind
@@ -56,7 +57,9 @@ from sync.redaction.model import (
 from sync.redaction.normalised_text import BARRIER, NormalisedText, normalise
 from sync.redaction.pattern import Pattern, parse_user_pattern
 from sync.redaction.payload import clean_object
+from sync.redaction.replaced_values import ReplacedValues
 
+T = TypeVar("T")
 Detector = Callable[[str], Iterable[SecretSpan]]
 
 # In order of authority: overlapping spans become one, of the kind of the first.
@@ -121,35 +124,37 @@ class Redactor:
 
     def clean(self, text: str) -> Clean:
         """Replace every value that is found by its placeholder. Raises RedactionFailed, never returns raw text."""
-        return seal_text(self._redact_cached(text) if self.enabled else text)
+        return seal_text(self._redact(text, ReplacedValues()) if self.enabled else text)
 
-    def clean_after(self, before: str, text: str) -> Clean:
-        """Clean `text` as the continuation of `before`, such as a header's name or a question."""
+    def clean_turns(self, turns: Iterable[tuple[bool, str]]) -> list[Clean]:
+        """Clean the texts of one conversation: a value that is replaced in one goes from all.
+
+        `True` marks a text that answers the one before it, for example 密码是多少？
+        """
         if not self.enabled:
-            return self.clean(text)
-        for _ in range(_MAX_ROUNDS):
-            offset = len(before)
-            spans = [span for span in self.find_spans(before + text) if span.start >= offset]
-            moved = [SecretSpan(span.start - offset, span.end - offset, span.kind) for span in spans]
-            cleaned = self.clean(_insert_placeholders(moved, text))
-            if cleaned == text:
-                return cleaned
-            text = cleaned
-        raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
-
-    def clean_reply(self, question: str, answer: str) -> Clean:
-        """Clean an answer in the context of its question, such as 密码是多少？"""
-        last_line = question.strip().splitlines()[-1:]
-        if not self.enabled or not last_line or not asks_for_secret(last_line[0]):
-            return self.clean(answer)
-        return self.clean_after(f"问：{last_line[0][-_LONGEST_QUESTION:]}\n答：", answer)
+            return [seal_text(text) for _, text in turns]
+        values, texts = ReplacedValues(), [""]
+        for is_answer, text in turns:
+            texts.append(self._redact_after(_question_line(texts[-1]) if is_answer else "", text, values))
+        remaining = self._without_values(texts[1:], values, lambda text: self._redact(text, values))
+        return [seal_text(text) for text in remaining]
 
     def clean_payload(self, value: Mapping[str, Any]) -> CleanPayload:
         """Clean every string and key of a JSON object, at any depth, and remove NUL.
 
         Raises InvalidInput with the path of what JSON cannot store, RedactionFailed as `clean` does.
         """
-        return seal_payload(clean_object(value, _RedactingCleaner(self) if self.enabled else _UnchangedCleaner()))
+        return self.clean_payloads(value)[0]
+
+    def clean_payloads(self, *values: Mapping[str, Any]) -> list[CleanPayload]:
+        """Clean the objects of one event: a value that is replaced in one field goes from all fields of all."""
+        if not self.enabled:
+            return [seal_payload(clean_object(value, _UnchangedCleaner())) for value in values]
+        replaced = ReplacedValues()
+        clean = partial(clean_object, cleaner=_RedactingCleaner(self, replaced))
+        return [
+            seal_payload(value) for value in self._without_values([clean(value) for value in values], replaced, clean)
+        ]
 
     def clean_payload_with_ids(self, field: str, ids: str | Sequence[str], value: Mapping[str, Any]) -> CleanPayload:
         """Clean `value` and add ids of recorded events, unchanged, under `field`.
@@ -184,10 +189,36 @@ class Redactor:
             # `from None`: encoding errors contain the whole text.
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
 
-    def _redact_cached(self, text: str) -> str:
+    def _without_values(self, given: list[T], values: ReplacedValues, clean: Callable[[T], T]) -> list[T]:
+        """Remove the values from clean texts or objects. Another placeholder may uncover another value."""
+        for _ in range(_MAX_ROUNDS):
+            remaining = [values.remove_from(value) for value in given] if values else given
+            if remaining == given:
+                return given
+            given = [clean(value) for value in remaining]
+        raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
+
+    def _redact_after(self, before: str, text: str, values: ReplacedValues) -> str:
+        """Redact `text` as the continuation of `before`, such as a header's name or a question."""
+        for _ in range(_MAX_ROUNDS if before else 0):
+            offset = len(before)
+            spans = [span for span in self.find_spans(before + text) if span.start >= offset]
+            moved = [SecretSpan(span.start - offset, span.end - offset, span.kind) for span in spans]
+            values.note(text, moved)
+            cleaned = self._redact(_insert_placeholders(moved, text), values)
+            if cleaned == text:
+                return cleaned
+            text = cleaned
+        if before:
+            raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
+        return self._redact(text, values)
+
+    def _redact(self, text: str, values: ReplacedValues) -> str:
         if text in self._clean_cache:
             return text
-        clean = _insert_placeholders(self.find_spans(text), text)
+        spans = self.find_spans(text)
+        values.note(text, spans)
+        clean = _insert_placeholders(spans, text)
         if len(clean) <= _MAX_CACHED_LENGTH:
             if len(self._clean_cache) >= _MAX_CACHED:
                 self._clean_cache.clear()
@@ -225,8 +256,9 @@ class _UnchangedCleaner:
 class _RedactingCleaner:
     """Cleans the strings of an object in the context of their names and lists."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, values: ReplacedValues) -> None:
         self._redactor = redactor
+        self._values = values
 
     def clean_value(self, name: str, text: str) -> str:
         """Clean the value of a name: {"password": "swordfish"} is a secret."""
@@ -235,20 +267,34 @@ class _RedactingCleaner:
         except Exception as error:  # noqa: BLE001 - as in find
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
         if kind:
+            self._values.note(text, [SecretSpan(0, len(text), kind)])
             return placeholder(kind)
         in_context = name.lower().endswith(_AUTHORIZATION_SUFFIX) or names_personal_field(name)
-        return str(self._redactor.clean_after(f"{name}: ", text) if in_context else self._redactor.clean(text))
+        return self._redactor._redact_after(f"{name}: " if in_context else "", text, self._values)  # noqa: SLF001 - one class in two
 
     def clean_list(self, name: str, texts: Sequence[str]) -> Sequence[str]:
         for _ in range(_MAX_ROUNDS):
-            read = redact_joined(texts, self._redactor.find_spans)
+            read = redact_joined(texts, self._find_secrets)
             if read == texts:
                 return texts
             texts = [self.clean_value(name, text) for text in read]
         raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
 
+    def _find_secrets(self, joined: str) -> list[SecretSpan]:
+        spans = [span for span in self._redactor.find_spans(joined) if span.kind in SECRET_KINDS]
+        self._values.note(joined, spans)
+        return spans
+
 
 _AUTHORIZATION_SUFFIX: Final = "authorization"  # also Proxy-Authorization
+
+
+def _question_line(question: str) -> str:
+    """What precedes an answer to a question for a secret; nothing for other questions."""
+    last_line = question.strip().splitlines()[-1:]
+    if not last_line or not asks_for_secret(last_line[0]):
+        return ""
+    return f"问：{last_line[0][-_LONGEST_QUESTION:]}\n答："
 
 
 def _insert_placeholders(spans: Sequence[SecretSpan], text: str) -> str:

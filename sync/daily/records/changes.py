@@ -18,13 +18,15 @@ DEFAULT_WEIGHT: Final = 0.5
 class RecordChange(msgspec.Struct, frozen=True):
     """One event to append. `record`: as it will be after a recording or an edit, else as it is now.
 
-    `event_id`: the event's id if it was chosen beforehand.
+    `event_id`: the event's id if it was chosen beforehand. `original`: the content before redaction, if `record` has
+    the redacted one.
     """
 
     event_type: str
     record: Record
     payload: dict[str, Any]
     event_id: str | None = None
+    original: Content | None = None
 
 
 PlannedChange = Callable[[DailyRecords], Sequence[RecordChange]]

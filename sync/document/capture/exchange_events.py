@@ -50,8 +50,8 @@ class RedactedExchange(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, exchange: ExchangeInput, redactor: Redactor, language: Language = ZH) -> "RedactedExchange":
         """Redact before shortening: half a token would not be recognised."""
-        question = redactor.clean(_summary_input(exchange.user_message))
-        answer = redactor.clean_reply(question, _summary_input(exchange.ai_response))
+        asked, answered = _summary_input(exchange.user_message), _summary_input(exchange.ai_response)
+        question, answer = redactor.clean_turns([(False, asked), (True, answered)])
         shown = question_summary(question, language), answer_summary(answer, language)
         return cls(*shown, question, answer, language)
 
@@ -119,9 +119,11 @@ def _draft_message_events(
     exchange: ExchangeInput, exchange_draft: EventDraft, redactor: Redactor
 ) -> Iterator[EventDraft]:
     """Draft the messages of both sides, in parts that fit into events."""
-    sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
-    for role, message, origin in sides:
-        text = redactor.clean_reply(exchange.user_message if role == "assistant" else "", message.replace("\0", ""))
+    sides = (("user", Origin.USER), ("assistant", Origin.MODEL))
+    messages = (exchange.user_message.replace("\0", ""), exchange.ai_response.replace("\0", ""))
+    for (role, origin), text in zip(
+        sides, redactor.clean_turns(zip((False, True), messages, strict=True)), strict=True
+    ):
         parts = [text[start : start + MESSAGE_PART_LENGTH] for start in range(0, len(text), MESSAGE_PART_LENGTH)]
         for number, part in enumerate(parts, start=1):
             payload = redactor.clean_payload({"role": role, "content": part, "part": number, "parts": len(parts)})

@@ -162,17 +162,17 @@ def test_an_answer_to_a_question_whose_value_is_redacted_stays() -> None:
 def test_an_answer_to_a_question_that_says_the_value_itself_stays(question: str) -> None:
     said = REDACTOR.clean(f"- 用户问：{question}\n- AI 答：w23x 记下了")
     assert said.endswith("\n- AI 答：w23x 记下了")
-    assert REDACTOR.clean_reply(question, "w23x 记下了") == "w23x 记下了"
+    assert REDACTOR.clean_turns([(False, question), (True, "w23x 记下了")])[1] == "w23x 记下了"
 
 
 def test_an_answer_is_read_with_its_question() -> None:
-    assert REDACTOR.clean_reply("你好\n服务器密码多少？", "Hunter2!x") == "[密码]"
-    assert REDACTOR.clean_reply("版本多少？", "Hunter2!x") == "Hunter2!x"
-    assert Redactor(enabled=False).clean_reply("密码多少？", "Hunter2!x") == "Hunter2!x"
+    assert REDACTOR.clean_turns([(False, "你好\n服务器密码多少？"), (True, "Hunter2!x")])[1] == "[密码]"
+    assert REDACTOR.clean_turns([(False, "版本多少？"), (True, "Hunter2!x")])[1] == "Hunter2!x"
+    assert Redactor(enabled=False).clean_turns([(False, "密码多少？"), (True, "Hunter2!x")])[1] == "Hunter2!x"
 
 
 def test_an_exchange_of_the_document_is_not_examined_again_as_a_whole() -> None:
     """The answer was redacted with its question when it was recorded; the question may have been edited since."""
     document = "- 用户问：我的令牌是\n- AI 答：w32x\n"
     assert Redactor().clean(document) == document
-    assert Redactor().clean_reply("服务器密码多少？", "w32x9k") == "[密码]"
+    assert Redactor().clean_turns([(False, "服务器密码多少？"), (True, "w32x9k")])[1] == "[密码]"
