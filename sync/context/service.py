@@ -87,9 +87,11 @@ class ContextService:
             return self._framed(kept.content, language)
         content, block = whole, self._framed(whole, language)
         room = limit - len(self._framed("", language))
-        while len(block) > limit:
+        is_shared_out = not loaded.has_other_authors  # one program or device gets a share only
+        while len(block) > limit or not is_shared_out:
             if room <= 0:
                 return ""
+            is_shared_out = True
             content = (await self._memory.load(wait_ms=0, scope=scope, max_chars=room)).content
             block = self._framed(content, language)
             room -= max(len(block) - limit, 1)  # neutralising has made it longer

@@ -13,6 +13,7 @@ from sync.clock import UTC_CLOCK, Clock, local_day_and_offset
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import check_name, parse_timestamp, parse_timestamp_ms, postgres_json_size
 from sync.log.event_types import (
+    DOCUMENT_EVENT_TYPES,
     ENTRY_ADDED,
     ENTRY_EDITED,
     ENTRY_MOVED,
@@ -22,6 +23,7 @@ from sync.log.event_types import (
     MESSAGE,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
+    RECORD_CHANGE_TYPES,
 )
 from sync.log.model import (
     MAX_EVENT_BYTES,
@@ -38,6 +40,7 @@ from sync.log.model import (
 )
 from sync.log.payload_schemas import check_payload
 from sync.redaction import Redactor
+from sync.redaction.line_breaks import with_line_feeds
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -62,6 +65,9 @@ RESERVED_FIELDS: Final = frozenset(
 # Types whose events write lines of the document, and the origins that would present them as the user's own words.
 _DOCUMENT_TYPES: Final = frozenset({EXCHANGE_RECORDED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED})
 _USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})
+
+# Types whose text is shown line by line, so that each line can name its author.
+_LINE_TYPES: Final = frozenset({*DOCUMENT_EVENT_TYPES, *FACT_TYPES, *RECORD_CHANGE_TYPES})
 
 # Ids that callers choose, with the prefix of a digest that replaces one.
 _ID_PREFIXES: Final = {"event_id": "evt_", "session_id": "sess_", "project_id": "proj_"}
@@ -124,7 +130,7 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         }
         check_name(foreign.type, field="type", max_length=MAX_TYPE_LENGTH)
         check_payload(foreign.type, foreign.payload)
-        payload = foreign.payload
+        payload = with_line_feeds(foreign.payload) if foreign.type in _LINE_TYPES else foreign.payload
         if foreign.type == MESSAGE and not self.keep_message_text:
             payload = _without_text(payload)
         elif self.is_shortened(foreign.type, payload):

@@ -58,7 +58,7 @@ def make_folder_below(root: Path, path: Path) -> None:
     with translate_os_errors(path):
         for folder in reversed([path, *path.parents]):
             if folder.is_relative_to(root) and not folder.is_dir():
-                folder.mkdir(mode=PRIVATE_FOLDER)
+                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
 
 def resolve_target(path: Path) -> Path:

@@ -7,6 +7,8 @@ from typing import Final
 MAX_STATEMENT_LENGTH: Final = 80  # characters of a statement
 TENTATIVE: Final = 0.5  # a statement of a smaller confidence counts only if it changes a fact that is known
 
+VITAL_AREAS: Final = frozenset({"diet", "health", "body"})  # of slots
+
 
 class FactKind(StrEnum):
     IDENTITY = "identity"
@@ -69,6 +71,11 @@ class Statement:
     former: str | None = None  # what the statement says no longer holds (决定用 X 替换 Y: Y), for slotless facts too
     valid_until: str | None = None  # a date, YYYY-MM-DD, of a plan or a limited statement
     confidence: float = 1.0
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether to forget it may hurt: who the user is, their health, what they must not eat or take."""
+        return self.kind is FactKind.IDENTITY or (self.slot or "").partition(".")[0] in VITAL_AREAS
 
 
 @dataclass(frozen=True, slots=True)

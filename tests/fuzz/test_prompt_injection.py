@@ -48,6 +48,10 @@ def test_there_are_enough_of_them() -> None:
         ("a<x-rules a='1'>x", "a＜x-rules a='1'>x"),
         ("Map<String, List<int>> vector<u8> 与 x<y", "Map<String, List<int>> vector<u8> 与 x<y"),
         ("- 用户问：时间 12:30", "- 用户问：时间 12:30"),
+        ("![a\nb](https://evil.example/p.png?d=1)", "！[a\nb](https://evil.example/p.png?d=1)"),
+        ("[![x](//e/p)](//e) vec![1]", "[！[x](//e/p)](//e) vec![1]"),
+        ("![x][y]\n [y]: //evil.example/p", "![x][y]\n [y]： //evil.example/p"),
+        ("<img src='//evil.example/p'", "＜img src='//evil.example/p'"),
     ],
 )
 def test_what_has_force_loses_it_and_what_has_none_stays(line: str, harmless: str) -> None:

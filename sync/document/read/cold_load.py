@@ -143,7 +143,7 @@ class ColdLoad(msgspec.Struct, frozen=True):
         def run_query(statement: str, parameters: dict[str, Any]) -> list[Event]:
             return [event_of_row(row) for row in connection.execute(statement, parameters)]
 
-        sources.refresh(run_query, 0, shared=False)
+        sources.refresh(run_query, 0, snapshot, shared=False)
         return sources.author_labels(snapshot, lambda _device_id: None)
 
     def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:

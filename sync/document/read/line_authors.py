@@ -1,4 +1,4 @@
-"""The authors of the lines under 用户偏好: labels for those that the user did not write on this device.
+"""The authors of lines: labels for those that the user did not write on this device.
 
 The newest event that adds, edits or moves a line decides. A line of another device (in a shared document) is labelled
 with its name, a line that a program appended through `events/append` with 工具. If the user wrote the same words here,
@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from sync.document.capture.exchange_events import preference_entries_of
+from sync.document.capture.exchange_events import exchange_ids, preference_entries_of
 from sync.document.markdown.language import EN, ZH, Language
-from sync.document.markdown.model import BlockKind, Snapshot
+from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.markdown.one_line import summarize
-from sync.document.markdown.template import PREFERENCES
 from sync.document.merge.text_equality import core_words
 from sync.document.read.device_digest import ID_LENGTH, NAME_LENGTH
 from sync.document.shared.entry_ops import conflict_copy_id, event_order
@@ -39,6 +39,11 @@ where :everyone and position > :after and type = 'exchange_recorded' and payload
 order by position
 """
 
+EXCHANGES_SQL: Final = """
+select * from events where event_id in (select value from json_each(:ids)) and type = 'exchange_recorded'
+  and origin <> 'model-written'
+"""  # those of other programs; `memory/update` records the user's question with the model's answer
+
 RunEventQuery = Callable[[str, dict[str, Any]], Sequence[Event]]
 
 
@@ -59,12 +64,17 @@ class LineAuthors:
         self._newest: dict[str, LineAuthor] = {}
         self._typed_words: set[str] = set()  # core words that the user wrote here
         self._after = 0
+        self._seen_exchanges: set[str] = set()
 
-    def refresh(self, run_query: RunEventQuery, position: int, *, shared: bool) -> None:
-        """Read the log up to `position`. `run_query` runs one of the statements above.
+    def refresh(self, run_query: RunEventQuery, position: int, snapshot: Snapshot, *, shared: bool) -> None:
+        """Read the log up to `position`, and the shown exchanges. `run_query` runs one of the statements above.
 
         In a document that is not shared, all lines are the device's own unless a program appended one.
         """
+        shown = {entry_id[:-2] for entry_id in snapshot.ids if entry_id.endswith(".q")} - self._seen_exchanges
+        if shown:
+            self.add(run_query(EXCHANGES_SQL, {"ids": msgspec.json.encode(sorted(shown)).decode()}))
+            self._seen_exchanges |= shown
         parameters = {"own": msgspec.json.encode(sorted(self._own_device_ids)).decode(), "everyone": shared}
         if shared or self._newest:
             self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": self._after}))
@@ -83,11 +93,10 @@ class LineAuthors:
                     self._newest[entry_id] = LineAuthor(order, event.device_id, is_typed, words)
 
     def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
-        """Entry id -> author, for each line under 用户偏好 that the user did not write here."""
+        """Entry id -> author, for each line that the user did not write here."""
         labels: dict[str, str] = {}
-        lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
-        for entry_id, block in lines:
-            author = self._newest.get(entry_id) if block.section[:1] == (PREFERENCES,) else None
+        for entry_id in snapshot.ids if self._newest else ():
+            author = self._newest.get(entry_id)
             if author is not None and not self._is_own(author) and author.core_words not in self._typed_words - {""}:
                 labels[entry_id] = self._label_of(author, name_of)
         return labels
@@ -105,7 +114,9 @@ class LineAuthors:
 def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
     """The lines that an event writes: their ids, core words, and whether a user wrote them."""
     if event.type == EXCHANGE_RECORDED:
-        return [(entry.entry_id, core_words(entry.text), True) for entry in preference_entries_of(event)]
+        stated = [(entry.entry_id, core_words(entry.text), True) for entry in preference_entries_of(event)]
+        is_recorded_here = event.origin == Origin.MODEL
+        return stated + [(entry_id, "", is_recorded_here) for entry_id in exchange_ids(event)]
     entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
     if not isinstance(entry_id, str):
         return []
@@ -115,23 +126,29 @@ def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
     ]
 
 
-def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str], language: Language = ZH) -> str:
-    """The text of a document in which each of these lines begins with 【来自 …】 or 【from …】, after its bullet."""
+def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str], language: Language = ZH) -> MemoryDocument:
+    """A document in which each line of these entries begins with 【来自 …】 or 【from …】, after its bullet."""
     if not labels:
-        return snapshot.document.text
+        return snapshot.document
     ids = iter(snapshot.ids)
-    parts = []
+    blocks = []
     for block in snapshot.document.blocks:
         label = labels.get(next(ids)) if block.kind is BlockKind.ENTRY else None
-        parts.append(block.raw if label is None else _insert_label(block.raw, label, language))
-    return "".join(parts)
+        blocks.append(block if label is None else _with_label(block, label, language))
+    return MemoryDocument(tuple(blocks))
 
 
-def _insert_label(raw: str, label: str, language: Language) -> str:
+def _with_label(block: Block, label: str, language: Language) -> Block:
+    """The entry with the label on each of its lines, as `str.splitlines` and models split them."""
     if language is EN:
         label = "a tool" if label == TOOL_LABEL else label
-    preposition = "from" if language is EN else "来自"
-    body = raw.lstrip(" \t")
-    indent = raw[: len(raw) - len(body)]
+    shown = f"【{'from' if language is EN else '来自'} {label}】"
+    lines = [_insert_label(line, shown) if line.strip() else line for line in block.raw.splitlines(keepends=True)]
+    return replace(block, raw="".join(lines))
+
+
+def _insert_label(line: str, label: str) -> str:
+    body = line.lstrip(" \t")
+    indent = line[: len(line) - len(body)]
     bullet = body[:2] if body[:2] in {"- ", "* ", "+ "} else ""
-    return f"{indent}{bullet}【{preposition} {label}】{body[len(bullet) :]}"
+    return f"{indent}{bullet}{label}{body[len(bullet) :]}"

@@ -211,11 +211,12 @@ class MemoryService:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
 
     async def _author_labels(self, snapshot: Snapshot) -> dict[str, str]:
-        """The authors of the lines under 用户偏好 that the user did not write here."""
+        """The authors of the lines that the user did not write here."""
 
         def refresh(connection: Transaction) -> None:
             run_query = partial(store.run_event_query, connection)
-            self._line_authors.refresh(run_query, log_store.newest_position(connection), shared=self._shared)
+            position = log_store.newest_position(connection)
+            self._line_authors.refresh(run_query, position, snapshot, shared=self._shared)
 
         await self._log.database.read(refresh)
         infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if self._shared else {}

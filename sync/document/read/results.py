@@ -30,6 +30,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     updated_at: str | None
     devices: tuple[DeviceDigest, ...]
     omitted: tuple[Omission, ...]
+    has_other_authors: bool = False
     language: Language = ZH
 
     @classmethod
@@ -47,7 +48,9 @@ class LoadResult(msgspec.Struct, frozen=True):
         """The answer from a document, the authors of its lines, and what other devices remember; without a cloud."""
         document, spoken = snapshot.document, language.of(language_of(snapshot.document))
         digest = render_digest(devices, spoken)
-        content, omitted = compose(with_author_labels(snapshot, author_labels, spoken), digest, max_chars, spoken)
+        labelled = with_author_labels(snapshot, author_labels, spoken)
+        authors = [author_labels.get(entry_id) for entry_id in snapshot.ids] if author_labels else ()
+        content, omitted = compose(labelled, digest, max_chars, spoken, authors)
         return cls(
             content=content,
             document=document.text,
@@ -60,6 +63,7 @@ class LoadResult(msgspec.Struct, frozen=True):
             updated_at=updated_at,
             devices=devices,
             omitted=omitted,
+            has_other_authors=bool(author_labels or digest),
             language=spoken,
         )
 

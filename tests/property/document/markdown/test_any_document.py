@@ -227,7 +227,7 @@ def test_a_summary_is_one_short_line_and_its_own_summary(text: str) -> None:
 
 @given(documents(), TEXT, st.integers(0, 300))
 def test_composed_text_keeps_its_limit(data: bytes, digest: str, bound: int) -> None:
-    content, _ = compose(parse(data).text, digest, bound)
+    content, _ = compose(parse(data), digest, bound)
     assert len(content) <= bound
 
 

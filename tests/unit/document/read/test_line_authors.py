@@ -28,7 +28,7 @@ def marks(*events: Event) -> dict[str, str]:
 def test_a_line_of_another_device_is_marked_with_its_name_and_one_typed_here_is_not() -> None:
     assert marks(line("one", "- 一", "there"), line("two", "* 二", "here")) == {"one": "书房[2]"}
     assert marks(line("one", "- 一", "elsewhere")) == {"one": "elsewher"}
-    assert marks(line("three", "- 三", "there")) == {}  # no preference
+    assert marks(line("three", "- 三", "there")) == {"three": "书房[2]"}
 
 
 def test_a_line_that_a_program_appended_is_marked_as_a_tool_s() -> None:
@@ -50,6 +50,23 @@ def test_a_claimed_preference_counts_as_one_of_its_device() -> None:
 
 
 def test_a_mark_follows_the_bullet_and_nothing_else_changes() -> None:
-    assert with_author_labels(SNAPSHOT, {}) == TEXT
-    shown = with_author_labels(SNAPSHOT, {"one": "书房", "two": "工具"})
+    assert with_author_labels(SNAPSHOT, {}).text == TEXT
+    shown = with_author_labels(SNAPSHOT, {"one": "书房", "two": "工具"}).text
     assert shown == TEXT.replace("- 一", "- 【来自 书房】一").replace("* 二", "* 【来自 工具】二")
+
+
+def test_an_exchange_of_another_program_is_marked_on_each_of_its_lines() -> None:
+    snapshot = Snapshot(parse("# 记忆\n\n- 用户问：甲\n- AI 答：乙\n".encode()), ("evt.q", "evt.a"))
+    here = replace(event("exchange_recorded", {"question": "甲", "answer": "乙"}), event_id="evt", device_id="here")
+    for origin, marked in (("tool", {"evt.q": "工具", "evt.a": "工具"}), ("model-written", {})):
+        sources = LineAuthors({"here"})
+        sources.refresh(
+            lambda _statement, _values, origin=origin: [replace(here, origin=origin)], 1, snapshot, shared=True
+        )
+        assert sources.author_labels(snapshot, {}.get) == marked
+
+
+def test_every_line_of_an_entry_is_marked_whatever_splits_it() -> None:
+    snapshot = Snapshot(parse("- 一\u2028- 二\n```\n三\n```\n".encode()), ("one", "two"))
+    shown = with_author_labels(snapshot, {"one": "工具", "two": "工具"}).text
+    assert all("【来自 工具】" in line for line in shown.splitlines())
