@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sync.lessons.service import LessonService
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
-    from sync.startup.doctor import HealthCheck
+    from sync.startup.checks import HealthCheck
     from sync.understanding.service import FactService
 
 MIN_WRITE_INTERVAL: Final = 0.6  # between two renderings of the file caused by new events
@@ -246,13 +246,16 @@ class App:
 
     async def check_health(self) -> "list[HealthCheck]":
         """The checks that need an open application; `doctor.check_environment` does the rest."""
-        from sync.startup import doctor, fact_check, lan_check, lesson_check  # noqa: PLC0415 - few commands check
+        from sync.startup import checks, doctor, fact_check, lan_check, lesson_check, notes_check  # noqa: PLC0415
 
+        ours: dict[str, Callable[[], object]] = {
+            "lessons": lambda: lesson_check.check_lessons(self.lesson_files()),
+            "facts": lambda: fact_check.check_facts(self.facts()),
+            lan_check.NAME: lambda: lan_check.check_lan(self.lan),
+            "notes": lambda: notes_check.check_notes(self.notes().queries.known_drift),
+        }
         parts = (self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor)
-        lessons, facts = lesson_check.check_lessons(self.lesson_files()), fact_check.check_facts(self.facts())
-        await self.lan.probe_multicast()
-        network = lan_check.check_lan(await self.lan.status())
-        return [*await doctor.check_open_app(*parts), await lessons, await facts, network]
+        return [*await doctor.check_open_app(*parts), *await checks.run_checks(ours)]
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """A sidecar's work besides answering."""

@@ -100,9 +100,9 @@ async def _finish_helper(app: App, lock: FileLock) -> None:
 async def _build_app(
     settings: Settings, mode: AppMode, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
 ) -> App:
-    installation = open_installation(settings.data_dir, read_hardware_id)
-    profile = create_profile_folder(settings.data_dir, installation)
     encryption, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
+    installation = open_installation(settings.data_dir, read_hardware_id, encryption)
+    profile, warning = create_profile_folder(settings.data_dir, installation), installation.warning
     opened = await open_database(profile.database, encryption, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(opened.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
@@ -145,5 +145,5 @@ async def _build_app(
         retention=services.retention(settings, profile, events, drafts, clock),
         clock=clock,
         is_sidecar=is_sidecar,
-        start_warnings=(*opened.warnings, *settings.warnings),
+        start_warnings=(*filter(None, [warning]), *opened.warnings, *settings.warnings),
     )

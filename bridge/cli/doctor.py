@@ -21,9 +21,9 @@ from sync.contract.health import HealthJson, health_to_json
 from sync.errors import XiaobaiError
 from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
-from sync.startup.doctor import HealthCheck, check_environment, check_program
+from sync.startup.checks import HealthCheck, run_check
+from sync.startup.doctor import check_environment, check_program
 from sync.startup.lan_check import NAME as LAN_CHECK
-from sync.startup.notes_check import check_notes
 
 _UNRESPONSIVE: Final = HealthCheck(
     "sidecar",
@@ -78,9 +78,9 @@ async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
     broken = any(check.name == "database" and check.ok is False for check in checks)
     if broken or read_installation(settings.data_dir) is None:
         return checks
-    try:
+
+    async def check_program_state() -> list[HealthCheck]:
         async with open_app(settings, AppMode.GUEST) as app:
-            checks += await app.check_health()
-            return [*checks, await check_notes(app.notes().queries.known_drift)]
-    except XiaobaiError as error:
-        return [*checks, HealthCheck("start", ok=False, found=f"{error.kind}: {error.message}", hint=error.hint)]
+            return await app.check_health()
+
+    return [*checks, *await run_check("start", check_program_state)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from bridge.hooks import hook_files, installer
 from bridge.hooks.hosts import HOSTS
 from sync.errors import StorageError
-from sync.startup.doctor import HealthCheck
+from sync.startup.checks import HealthCheck
 
 
 def check_hooks(data_dir: Path, home: Path, environment: Mapping[str, str] = os.environ) -> HealthCheck:

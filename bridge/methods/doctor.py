@@ -6,11 +6,10 @@ from bridge.hooks.health import check_hooks
 from sync.app import App
 from sync.contract.health import HealthJson, health_to_json
 from sync.startup.doctor import check_environment
-from sync.startup.notes_check import check_notes
 
 
 async def doctor(app: App) -> HealthJson:
     """Check the installation; changes nothing."""
     around = await check_environment(app.settings, is_sidecar=app.is_sidecar)
     around.append(check_hooks(app.settings.data_dir, Path.home()))
-    return health_to_json([*around, *await app.check_health(), await check_notes(app.notes().queries.known_drift)])
+    return health_to_json([*around, *await app.check_health()])

@@ -6,6 +6,7 @@ the memory file holds. Writing it is a switch between accounts; the next start d
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from sync.encryption.database_encryption import DatabaseEncryption
 from sync.encryption.driver import driver_errors
 from sync.encryption.emptied_marker import EmptiedDatabase
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, StorageError, XiaobaiError
-from sync.system.files import make_private_folder, read_once, translate_os_errors, write_private
+from sync.system.files import make_private_folder, read_once, stat_stamp, translate_os_errors, write_private
 from sync.system.hardware_id import derive_device_id
 from sync.system.process_lock import ProcessLock
 
@@ -46,6 +47,10 @@ OPTIONAL_FIELDS: Final = (
 MAX_REMOVED: Final = 8  # removed profiles whose documents are recognised
 INSTALLATION_LOCK_TIMEOUT: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_READ_TIMEOUT: Final = 5.0  # seconds to wait for a lock on another profile's database
+_DEVICE_IDS: Final = """
+select group_concat(device_id) from (select device_id from events
+where replica_id = (select replica_id from replica) group by device_id order by max(position) desc)
+"""
 # Waiting does not help: the table was never created, or the file is damaged.
 UNREADABLE_CODES: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -56,7 +61,7 @@ class Installation(msgspec.Struct, frozen=True):
     `removing`: a profile to remove as soon as no process uses it. `former`: the replica id of a removed profile; the
     next one takes the device over from it, with the proof of its deleted key (`former_proof`). `earlier_ids`: former
     ids of this device; events under them are its own. `removed`: the profiles of removed accounts, with digests of
-    their owner and of the labels of their versions.
+    their owner and of the labels of their versions. `warning`, never stored: how it was derived if it was damaged.
     """
 
     profile: str
@@ -67,6 +72,7 @@ class Installation(msgspec.Struct, frozen=True):
     former_proof: str | None = None
     earlier_ids: tuple[str, ...] = ()
     removed: Mapping[str, tuple[str, ...]] = {}
+    warning: str = ""
 
     def device_identity(self, setting: str | None) -> tuple[str, tuple[str, ...]]:
         """The device's id and its earlier ones. A setting makes it another device, without earlier ids."""
@@ -135,6 +141,14 @@ class Profile(msgspec.Struct, frozen=True):
         except XiaobaiError:
             return None
 
+    def read_device_ids(self, encryption: DatabaseEncryption) -> list[str]:
+        """The device ids of its replica's events, the newest first; none if they cannot be read."""
+        try:
+            found = (self._query_database(_DEVICE_IDS, encryption) or "").split(",")
+        except XiaobaiError:
+            return []
+        return [name for name in found if DEVICE_ID_REGEX.fullmatch(name)]
+
     def _query_database(self, query: str, encryption: DatabaseEncryption) -> str | None:
         with translate_os_errors(self.database):
             if not self.database.exists():
@@ -150,7 +164,7 @@ class Profile(msgspec.Struct, frozen=True):
             kind = StorageBusy if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} else StorageError
             name = getattr(error, "sqlite_errorname", code)
             raise kind(f"{self.database} cannot be read now: SQLite reported {name}") from error
-        return None if row is None else str(row[0])
+        return None if row is None or row[0] is None else str(row[0])
 
     def _first_row(self, query: str, encryption: DatabaseEncryption) -> Any:
         try:
@@ -164,36 +178,52 @@ class Profile(msgspec.Struct, frozen=True):
             return connection.execute(query).fetchone()
 
 
-def open_installation(data_dir: Path, read_hardware_id: Callable[[], str | None]) -> Installation:
-    """Read `installation.json`; the first process creates it."""
+def open_installation(
+    data_dir: Path, read_hardware_id: Callable[[], str | None], encryption: DatabaseEncryption | None = None
+) -> Installation:
+    """Read `installation.json`; the first process creates it. A damaged one is kept beside it and derived again."""
     make_private_folder(data_dir)
-    path = data_dir / INSTALLATION_FILE
-    if not path.exists():
-        with _installation_lock(data_dir):
-            if not path.exists():
-                hardware = read_hardware_id()
-                device_id = derive_device_id(hardware) if hardware else str(uuid.uuid4())
-                profile = _find_orphaned_profile(data_dir) or new_profile_id()
-                _write_installation(data_dir, Installation(profile=profile, device_id=device_id))
-    return _parse_installation(path)
+    if (found := read_installation(data_dir)) is not None:
+        return found
+    with _installation_lock(data_dir):
+        return read_installation(data_dir) or _derive_installation(data_dir, read_hardware_id, encryption)
 
 
-def _find_orphaned_profile(data_dir: Path) -> str | None:
-    """The profile of a data directory whose `installation.json` is gone; None if there is no profile.
+def _derive_installation(
+    data_dir: Path, read_hardware_id: Callable[[], str | None], encryption: DatabaseEncryption | None
+) -> Installation:
+    """The installation of the profile that was written last, under the device ids of its newest events."""
+    path, profiles = data_dir / INSTALLATION_FILE, _profiles_by_use(data_dir)
+    names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not name.exists()) if path.exists() else None
+    device_ids = profiles[0].read_device_ids(encryption or DatabaseEncryption()) if profiles else []
+    if not device_ids:
+        hardware = read_hardware_id()
+        device_ids = [derive_device_id(hardware) if hardware else str(uuid.uuid4())]
+    name = profiles[0].name if profiles else new_profile_id()
+    derived = Installation(profile=name, device_id=device_ids[0], earlier_ids=tuple(device_ids[1:]))
+    if aside is not None:
+        with translate_os_errors(path):
+            path.rename(aside)
+    _write_installation(data_dir, derived)
+    if aside is None and len(profiles) <= 1:
+        return derived
+    kept = f"could not be read and is kept as {aside.name}" if aside else "was gone"
+    others = f", the last used of {len(profiles)}" if len(profiles) > 1 else ""
+    return replace(derived, warning=f"installation_derived: {path} {kept}; written again with profile {name}{others}")
 
-    A new profile would hide the old one's data. With several profiles the active one is unknown, so that is an error.
-    """
+
+def _profiles_by_use(data_dir: Path) -> list[Profile]:
+    """The profiles of a data directory, the last used first. A new profile would hide their data."""
     folder = data_dir / PROFILES_FOLDER
     with translate_os_errors(folder):
-        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    found = [name for name in names if PROFILE_ID_REGEX.fullmatch(name)]
-    if len(found) > 1:
-        said = '{"profile": "' + " or ".join(found) + '", "device_id": "a name of this device"}'
-        raise StorageCorrupt(
-            f"{data_dir / INSTALLATION_FILE} is gone, and several memories are there",
-            hint=f"Restore it from a backup, or say in it whose turn it is: {said}",
-        )
-    return found[0] if found else None
+        found = [Profile(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
+    return sorted(filter(lambda profile: PROFILE_ID_REGEX.fullmatch(profile.name), found), key=_last_use, reverse=True)
+
+
+def _last_use(profile: Profile) -> int:
+    stamps = (stat_stamp(profile.database.with_name(f"memory.db{suffix}")) for suffix in ("", "-wal"))
+    return max((stamp[1] for stamp in stamps if stamp is not None), default=0)
 
 
 def read_installation(data_dir: Path) -> Installation | None:
@@ -201,7 +231,7 @@ def read_installation(data_dir: Path) -> Installation | None:
     try:
         return _parse_installation(data_dir / INSTALLATION_FILE)
     except (FileNotFoundError, StorageCorrupt):
-        return None  # opening it raises the error
+        return None
 
 
 def change_installation(data_dir: Path, change: Callable[[Installation], Installation]) -> Installation:
@@ -312,7 +342,9 @@ def _installation_lock(data_dir: Path) -> Iterator[None]:
 
 
 def _write_installation(data_dir: Path, installation: Installation) -> None:
-    fields = {name: value for name, value in asdict(installation).items() if value not in (None, (), {})}
+    fields = {
+        name: value for name, value in asdict(installation).items() if value not in (None, (), {}) and name != "warning"
+    }
     write_private(data_dir / INSTALLATION_FILE, json.dumps(fields, indent=2).encode() + b"\n")
 
 

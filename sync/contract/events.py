@@ -118,6 +118,5 @@ def quarantine_to_json(values: "Iterable[RefusedEvent]", released: "Sequence[str
     return {"events": events, "released": list(released)}
 
 
-def verification_to_json(problems: "Sequence[ProblemJson]", newest: int) -> VerifyJson:
-    """`events`: the position of the newest one. A salvaged log has holes where rows were lost."""
-    return {"ok": not problems, "events": newest, "problems": list(problems)}
+def verification_to_json(problems: "Sequence[ProblemJson]", events: int) -> VerifyJson:
+    return {"ok": not problems, "events": events, "problems": list(problems)}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Sequence
 
-    from sync.startup.doctor import HealthCheck
+    from sync.startup.checks import HealthCheck
 
 
 # apart from HealthCheck, whose `hint` has a default: then the published schema would say that it is optional

@@ -1,6 +1,6 @@
 """Which file an event goes into, and its line there. Pure.
 
-A line holds nothing that changes after the event was recorded, so a rebuilt file has the same bytes. U+2028, U+2029
+A line holds the whole envelope. Only the numbers of a replica may change after the event was recorded. U+2028, U+2029
 and U+0085 are escaped, because some readers take them for line ends. An id is part of a file name only if it is short
 lower-case ASCII; any other is hashed behind a `~`, so two ids never share a file, even if they differ only in case.
 """
@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import from_unix_ms, to_unix_ms
-from sync.log.envelope import event_ms
+from sync.errors import InvalidInput
+from sync.log.envelope import DECODE_ERRORS, SENT_FIELDS, event_ms, from_wire, to_wire
 from sync.log.model import Event
 
 INDEX_BLOCK: Final = 64 * 1024  # bytes; the index has the first line that begins in each block
@@ -23,6 +25,7 @@ FIRST_MONTH: Final = "0001-01"  # also for earlier times of other programs' cloc
 LAST_MONTH: Final = "9999-12"  # also for later times
 MAX_HINT_LENGTH: Final = 40  # characters of a hashed id that stay readable
 
+_LINE_FIELDS: Final = frozenset({*SENT_FIELDS, "position"})
 _RESERVED: Final = re.compile(
     r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)"
 )  # reserved on Windows, with any extension
@@ -81,27 +84,26 @@ def file_key_of(event: Event) -> FileKey:
 
 def encode_line(event: Event) -> bytes:
     """Encode an event as a line: the fields of the envelope first, unknown fields last."""
-    known: dict[str, Any] = {
-        "schema_version": event.schema_version,
-        "event_id": event.event_id,
-        "project_id": event.project_id,
-        "project_path": event.project_path,
-        "session_id": event.session_id,
-        "ts": event.ts,
-        "type": event.type,
-        "payload": dict(event.payload),
-        "device_id": event.device_id,
-        "origin": event.origin,
-        "hlc": event.hlc,
-        "local_date": event.local_date,
-        "utc_offset": event.utc_offset,
-        "position": event.position,
-    }
-    extra = {name: value for name, value in event.extra.items() if name not in known}
-    text = msgspec.json.encode({**known, **extra})
+    line = {**dict.fromkeys(SENT_FIELDS), "position": event.position, **to_wire(event)}
+    text = msgspec.json.encode(line)
     for end, escaped in _ENDS:
         text = text.replace(end, escaped)
     return text + b"\n"
+
+
+def decode_line(line: bytes) -> Event | None:
+    """Decode a line of this profile's own files; None if it is no event.
+
+    A line of format 1 has no replica number: its event becomes a replica of its own until the server numbers it.
+    """
+    try:
+        value = msgspec.json.decode(line, type=dict[str, Any])
+        event = from_wire({"replica_id": value.get("event_id"), "replica_seq": 1, **value})
+        position = msgspec.convert(value.get("position"), int)
+    except (*DECODE_ERRORS, InvalidInput):
+        return None
+    extra = {name: item for name, item in value.items() if name not in _LINE_FIELDS}
+    return replace(event, position=position, extra=extra, server_seq=None, server_ts=None)
 
 
 def build_index_entries(lines: Iterable[tuple[Event, int]], previous_offset: int | None) -> list[IndexEntry]:

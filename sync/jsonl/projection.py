@@ -32,7 +32,7 @@ from sync.runtime.supervision import finish_despite_cancel
 T = TypeVar("T")
 P = ParamSpec("P")
 
-FORMAT_VERSION: Final = 1  # of lines and small files
+FORMAT_VERSION: Final = 2  # of lines and small files
 POSITIONS_PER_READ: Final = 5_000  # events in one read, so that other readers do not wait long
 WRITE_TIMEOUT: Final = 2.0  # seconds that a cancelled caller waits for a file
 

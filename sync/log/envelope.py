@@ -49,11 +49,11 @@ DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_LIMIT_MS: Final = MAX_CLOCK_DRIFT // timedelta(milliseconds=1)
 
 # The fields of a wire record that an event has under the same name, in the order in which they are written.
-_SENT_FIELDS: Final = (
+SENT_FIELDS: Final = (
     *("schema_version", "event_id", "project_id", "project_path", "session_id", "ts", "type", "payload"),
     *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),
 )
-_sent_values: Final = attrgetter(*_SENT_FIELDS)
+_sent_values: Final = attrgetter(*SENT_FIELDS)
 KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
 
 
@@ -64,7 +64,7 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def to_wire(event: Event) -> dict[str, Any]:
     """Return the record that is sent to the server, with unknown fields as they came."""
-    fields = zip(_SENT_FIELDS, _sent_values(event), strict=True)
+    fields = zip(SENT_FIELDS, _sent_values(event), strict=True)
     return {**event.extra, **dict(fields), "payload": dict(event.payload)}
 
 
@@ -75,7 +75,7 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         parse_hlc(known.hlc)
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidInput(f"the server's event is malformed: {error}", field="events") from error
-    fields = dict(zip(_SENT_FIELDS, _sent_values(known), strict=True))
+    fields = dict(zip(SENT_FIELDS, _sent_values(known), strict=True))
     fields |= {
         "project_id": known.project_id or GLOBAL_PROJECT,
         "session_id": known.session_id or "",

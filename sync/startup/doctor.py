@@ -13,13 +13,11 @@ import shutil
 import socket
 import sqlite3
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
-
-import msgspec
 
 from sync.accounts.profiles import Profile, acquire_sidecar_lock, read_installation, read_sidecar_pid
 from sync.clock import Clock
@@ -42,6 +40,7 @@ from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
 from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
 from sync.settings.settings import Settings, key_kind
+from sync.startup.checks import HealthCheck, run_checks
 from sync.system.files import read_once, resolve_target
 
 MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # below it the database may soon fail
@@ -51,29 +50,26 @@ READ_TIMEOUT: Final = 5.0  # seconds to wait for a writer
 MAX_SHOWN_PATHS: Final = 5  # paths named in one finding
 
 
-class HealthCheck(msgspec.Struct, frozen=True):
-    """One finding. `ok` is None if there is nothing to judge (no cloud is set); `hint` says what to do if False."""
-
-    name: str
-    ok: bool | None
-    found: str
-    hint: str = ""
-
-
 async def check_environment(settings: Settings, *, is_sidecar: bool) -> list[HealthCheck]:
     """Check what can be seen from outside. `is_sidecar`: this process holds the sidecar lock."""
     config = settings.data_dir / CONFIG_FILE
     found = str(config) if config.exists() else f"no {config}: the environment and the defaults"
-    checks = [check_program(), HealthCheck("settings", ok=True, found=found)]
-    checks.append(_check_folder("data folder", settings.data_dir, "DATA_DIR"))
-    checks += [_check_folder("event files", settings.jsonl_root, "EVENTS_DIR"), _check_permissions(settings)]
-    checks += await asyncio.to_thread(_check_databases, settings)
-    checks.append(_check_sidecar(settings, is_sidecar))
-    checks += [_check_memory_file(settings.memory_file), await _check_watcher(settings.memory_file)]
-    if settings.app_db is not None:
-        checks.append(await _check_app_cache(settings.app_db))
-    checks.append(await asyncio.to_thread(_check_session_store, settings))
-    return [*checks, _check_api_key(settings), await _check_server_address(settings)]
+    checks: dict[str, Callable[[], Any]] = {
+        "program": check_program,
+        "settings": lambda: HealthCheck("settings", ok=True, found=found),
+        "data folder": lambda: _check_folder("data folder", settings.data_dir, "DATA_DIR"),
+        "event files": lambda: _check_folder("event files", settings.jsonl_root, "EVENTS_DIR"),
+        "permissions": lambda: _check_permissions(settings),
+        "database": lambda: asyncio.to_thread(_check_databases, settings),
+        "sidecar": lambda: _check_sidecar(settings, is_sidecar),
+        "file": lambda: _check_memory_file(settings.memory_file),
+        "watcher": lambda: _check_watcher(settings.memory_file),
+        "app cache": lambda: [] if settings.app_db is None else _check_app_cache(settings.app_db),
+        "session": lambda: asyncio.to_thread(_check_session_store, settings),
+        "key": lambda: _check_api_key(settings),
+        "address": lambda: _check_server_address(settings),
+    }
+    return await run_checks(checks)
 
 
 async def check_open_app(
@@ -85,17 +81,24 @@ async def check_open_app(
     redactor: Redactor,
 ) -> list[HealthCheck]:
     """Check what an open program knows. If a user is logged in, run one sync round."""
-    checks = [
-        await _check_document(document),
-        await _check_log(events),
-        await _check_outbox(events),
-        await _check_redaction_rules(events, redactor),
-    ]
+    checks: dict[str, Callable[[], Any]] = {
+        "document": lambda: _check_document(document),
+        "log": lambda: _check_log(events),
+        "outbox": lambda: _check_outbox(events),
+        "redaction": lambda: _check_redaction_rules(events, redactor),
+        "login": lambda: _check_cloud(events, account, replicator, clock),
+    }
+    return await run_checks(checks)
+
+
+async def _check_cloud(
+    events: EventLog, account: Account, replicator: Replicator | None, clock: Clock
+) -> list[HealthCheck]:
     state = await account.state()
     if replicator is None or state.state != "logged_in":
         hint = "" if replicator is None else "xiaobai-memory login"
-        return [*checks, HealthCheck("login", ok=None, found=state.state.replace("_", " "), hint=hint)]
-    checks.append(HealthCheck("login", ok=True, found=state.label or state.user_id or "logged in"))
+        return [HealthCheck("login", ok=None, found=state.state.replace("_", " "), hint=hint)]
+    checks = [HealthCheck("login", ok=True, found=state.label or state.user_id or "logged in")]
     if events.database.upkeep.is_locked_out:
         checks.append(HealthCheck("cloud", ok=None, found="not asked: another process is writing this memory"))
         return [*checks, await _check_clock(replicator, clock, synced_now=False)]
@@ -349,10 +352,7 @@ async def _check_redaction_rules(events: EventLog, redactor: Redactor) -> Health
 
 
 async def _check_document(document: MemoryFile) -> HealthCheck:
-    try:
-        notices = await document.preview_notices()
-    except StorageError as error:
-        return HealthCheck("document", ok=False, found=error.message, hint=error.hint)
+    notices = await document.preview_notices()
     if not notices:
         return HealthCheck("document", ok=True, found="file and log agree")
     hint = "docs/operations.md explains each warning."
@@ -366,10 +366,7 @@ async def _check_document(document: MemoryFile) -> HealthCheck:
 async def _check_log(events: EventLog) -> HealthCheck:
     """The findings of `events verify`."""
     hint = "`xiaobai-memory events verify` names the events. Keep a copy of the database before you change anything."
-    try:
-        problems = await events.find_problems()
-    except StorageError as error:
-        return HealthCheck("log", ok=False, found=error.message, hint=error.hint)
+    problems = await events.find_problems()
     found = "; ".join(f"{problem.what} ({problem.count})" for problem in problems)
     return HealthCheck(
         "log", ok=not problems, found=found or "every event is what its index says", hint=hint if found else ""

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sync.errors import StorageError
-from sync.startup.doctor import HealthCheck
+from sync.startup.checks import HealthCheck
 
 if TYPE_CHECKING:  # loaded at its first use
     from sync.understanding.service import FactService
@@ -11,10 +10,7 @@ if TYPE_CHECKING:  # loaded at its first use
 
 async def check_facts(service: "FactService") -> HealthCheck:
     """How many facts there are, and how many wait for the user."""
-    try:
-        facts = await service.current()
-    except StorageError as error:
-        return HealthCheck("facts", ok=False, found=error.message, hint=error.hint)
+    facts = await service.current()
     if not facts.facts:
         return HealthCheck("facts", ok=None, found="none")
     waiting = len(facts.candidates)

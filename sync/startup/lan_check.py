@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from sync.lan.access import LanAccess
 from sync.lan.model import LanRefusalJson, LanStatusJson
-from sync.startup.doctor import HealthCheck
+from sync.startup.checks import HealthCheck
 
 NAME: Final = "local network"
 OWN_FAULTS: Final = frozenset(  # refusals that a person has to end; a stranger may knock at any port
@@ -18,8 +19,13 @@ OWN_FAULTS: Final = frozenset(  # refusals that a person has to end; a stranger 
 )
 
 
-def check_lan(status: LanStatusJson) -> HealthCheck:
+async def check_lan(lan: LanAccess) -> HealthCheck:
     """Whether this device listens, and what keeps its peers away."""
+    await lan.probe_multicast()
+    return judge_status(await lan.status())
+
+
+def judge_status(status: LanStatusJson) -> HealthCheck:
     refused = [refusal for refusal in status.refusals if _is_own_fault(refusal, status)]
     if status.state == "off":
         found = "XIAOBAI_LAN__ENABLED is `off`" if status.enabled == "off" else "no sidecar answers"

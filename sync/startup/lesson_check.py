@@ -3,8 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Final
 
-from sync.errors import StorageError
-from sync.startup.doctor import HealthCheck
+from sync.startup.checks import HealthCheck
 
 if TYPE_CHECKING:  # loaded at its first use
     from collections.abc import Iterable
@@ -17,10 +16,7 @@ MAX_SHOWN_FILES: Final = 5
 async def check_lessons(files: "LessonFiles") -> HealthCheck:
     """How many lessons there are, and whether the files that show them are up to date and can be read and written."""
     folder = files.folder
-    try:
-        report = await files.inspect()
-    except StorageError as error:
-        return HealthCheck("lessons", ok=False, found=error.message, hint=error.hint)
+    report = await files.inspect()
     if not report.lessons and not report.differing and not report.unreadable:
         return HealthCheck("lessons", ok=None, found="none")
     if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):

@@ -1,8 +1,11 @@
 """The check of notes for `doctor`."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-from sync.startup.doctor import MAX_SHOWN_PATHS, HealthCheck
+from sync.startup.checks import HealthCheck
+
+MAX_SHOWN: Final = 5  # differences named in one finding
 
 
 async def check_notes(known_drift: Callable[[], Awaitable[tuple[int, list[str]]]]) -> HealthCheck:
@@ -12,6 +15,6 @@ async def check_notes(known_drift: Callable[[], Awaitable[tuple[int, list[str]]]
         return HealthCheck("notes", ok=None, found="no project has notes")
     if not differences:
         return HealthCheck("notes", ok=True, found=f"{count} projects; INDEX.md and notes agree")
-    more = f" and {len(differences) - MAX_SHOWN_PATHS} more" if len(differences) > MAX_SHOWN_PATHS else ""
+    more = f" and {len(differences) - MAX_SHOWN} more" if len(differences) > MAX_SHOWN else ""
     hint = "`xiaobai-memory notes list --project FOLDER` repairs INDEX.md; correct or remove a broken file."
-    return HealthCheck("notes", ok=False, found="; ".join(differences[:MAX_SHOWN_PATHS]) + more, hint=hint)
+    return HealthCheck("notes", ok=False, found="; ".join(differences[:MAX_SHOWN]) + more, hint=hint)

@@ -9,6 +9,7 @@ from sync.app import App
 from sync.contract.events import VerifyJson, WatermarkJson, verification_to_json
 from sync.errors import InvalidInput
 from sync.log.ingest import MAX_POSITION
+from sync.log.integrity.store import count_events
 from sync.log.model import MAX_EVENT_ID_LENGTH, Query
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
@@ -52,4 +53,4 @@ async def _watermark_json(app: App, name: str) -> WatermarkJson:
 
 async def verify_log(app: App) -> VerifyJson:
     """Check the log: numbers, deliveries, pages."""
-    return verification_to_json(await app.log.find_problems(), await app.log.newest_position())
+    return verification_to_json(await app.log.find_problems(), await app.log.database.read(count_events))

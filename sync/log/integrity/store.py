@@ -80,6 +80,10 @@ def find_problems(connection: Transaction) -> Iterator[ProblemJson]:
             yield ProblemJson(what, len(ids), tuple(ids[:MAX_EXAMPLES]))
 
 
+def count_events(connection: Transaction) -> int:
+    return int(connection.exec_driver_sql("select count(*) from events").scalar_one())
+
+
 _UNLIKE_INDEX: Final = text(
     "select e.event_id from (select position, event_id, payload from events where position > :after"
     " order by position limit :most) e where not json_valid(e.payload) or not exists (select 1 from events x"

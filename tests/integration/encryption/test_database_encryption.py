@@ -30,7 +30,8 @@ from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
 from sync.settings.sections import PrivacySettings
 from sync.settings.settings import Settings
-from sync.startup.doctor import HealthCheck, check_environment
+from sync.startup.checks import HealthCheck
+from sync.startup.doctor import check_environment
 from tests.fake_cloud.server import FakeCloud
 from tests.integration.db.rebuild import test_salvage
 from tests.integration.db.rebuild.test_salvage import (

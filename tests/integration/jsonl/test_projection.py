@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl import event_file
-from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, encode_line, file_key_of, safe_file_name
+from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, decode_line, encode_line, file_key_of, safe_file_name
 from sync.jsonl.projection import JsonlProjection, RebuiltJson, read_exported_position
 from sync.log import store as log_store
 from sync.log.model import Query
@@ -133,6 +133,29 @@ class TestFollowing:
         assert index["projects"] == {"proj_abcd1234": {"path": "/家/proj_abcd1234", "name": "proj_abcd1234"}}
         assert index["sessions_by_project"] == {"proj_abcd1234": ["sess_0", "sess_1"]}
         assert list(index["tags"]) == ["api"]
+
+    async def test_a_line_has_the_whole_event(self, device: Device, root: Path) -> None:
+        await record(device, *sample_events(20))
+        await device.database.write(
+            lambda connection: connection.exec_driver_sql(
+                'update events set extra = \'{"door": "hand", "held": "waits"}\''
+            )
+        )
+        await runner_of(device, root).catch_up()
+        lines = [line for data in lines_of(root).values() for line in data.splitlines()]
+        events = (await device.log.read(Query())).events
+        assert sorted((decode_line(line) for line in lines), key=lambda event: event.position if event else 0) == list(
+            events
+        )
+
+    def test_a_line_of_format_1_keeps_its_device_and_time_and_gets_a_replica_of_its_own(self) -> None:
+        envelope = message_event("memory_fact", 1) | {"device_id": "device-a", "hlc": "01a21e1046a0-0000"}
+        line = {**envelope, "event_id": "evt_1", "origin": "user-typed", "schema_version": 1, "position": 7}
+        event = decode_line(json.dumps(line).encode())
+        assert event is not None
+        assert (event.device_id, event.hlc, event.position) == ("device-a", "01a21e1046a0-0000", 7)
+        assert event.replica_key == ("evt_1", 1)
+        assert decode_line(json.dumps({**line, "hlc": "no time"}).encode()) is None
 
     async def test_following_and_rebuilding_give_the_same_bytes(
         self, device: Device, root: Path, tmp_path: Path

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from sync.lan.model import LanInterfaceJson, LanPairedJson, LanPeerJson, LanRefusalJson, LanStatusJson
-from sync.startup.lan_check import check_lan
+from sync.startup.lan_check import judge_status
 
 LISTENING = LanStatusJson("auto", "listening", "::", 4711, None, 1, 0, (LanInterfaceJson("192.0.2.2", None),), (), ())
 NOW = "2026-11-25T10:00:00.000Z"
@@ -45,7 +45,7 @@ def refusal(cause: str, device: str = "device-c") -> LanRefusalJson:
     ],
 )
 def test_each_state_has_its_finding_and_a_fault_a_hint(changes: dict[str, Any], ok: bool | None, found: str) -> None:
-    check = check_lan(replace(LISTENING, **changes))
+    check = judge_status(replace(LISTENING, **changes))
     assert check.ok is ok
     assert found in check.found
     assert check.hint or check.ok is not False
