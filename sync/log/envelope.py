@@ -13,7 +13,7 @@ import msgspec
 
 from sync.clock import EPOCH, MAX_CLOCK_DRIFT, format_hlc, parse_hlc, to_unix_ms
 from sync.errors import InvalidInput
-from sync.log.model import ERASURE_STATE_FIELD, GLOBAL_PROJECT, MAX_NAME_LENGTH, Event, EventScope, scope_of
+from sync.log.model import GLOBAL_PROJECT, LOCAL_FIELDS, MAX_NAME_LENGTH, Event, EventScope, scope_of
 
 
 class _WireEvent(msgspec.Struct):
@@ -54,7 +54,7 @@ SENT_FIELDS: Final = (
     *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),
 )
 _sent_values: Final = attrgetter(*SENT_FIELDS)
-KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
+KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", *LOCAL_FIELDS}
 
 
 def to_json(event: Event) -> dict[str, Any]:

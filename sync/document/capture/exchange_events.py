@@ -18,7 +18,7 @@ from sync.document.markdown.template import PREFERENCE_SECTIONS
 from sync.document.markdown.version_labels import day_label
 from sync.errors import InvalidInput
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
-from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for
+from sync.log.model import MAX_EVENT_BYTES, Door, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
 
 # A summary has at most 100 characters; a secret that begins among them ends well before this.
@@ -104,6 +104,7 @@ def draft_exchange_events(
         session_id=_without_nul(exchange.session_id),
         event_id=keyed_event_id(device_id, exchange.idempotency_key),
         origin=Origin.MODEL,
+        door=Door.UPDATE,
     )
     return [draft, *(_draft_message_events(exchange, draft, redactor) if store_messages else ())]
 
