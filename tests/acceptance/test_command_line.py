@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -376,7 +376,7 @@ class TestBesideASidecar:
         assert question_counts(home.file.read_text("utf-8")) == {"没有服务": 1}
 
 
-FIRST_CALLS = (
+FIRST_CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("initialize", {}),
     ("memory/load", {"waitMs": 0}),
     ("memory/update", {"userMessage": "二", "aiResponse": "好的"}),
