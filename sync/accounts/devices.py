@@ -221,6 +221,11 @@ class DeviceService:
         """Say that these devices are the user's too: what they change in the facts of others holds from now on."""
         await self._record_event(DEVICE_ADMITTED, {"device_ids": list(device_ids)})
 
+    async def admit_successor(self, device_id: str) -> None:
+        """Admit the id that this device has from now on, if its present one is admitted."""
+        if (await self.registry()).device(self._log.device_id).is_admitted:
+            await self.admit([device_id])
+
     async def _on_pairing(self, device_id: str) -> None:
         """Admit a device that was paired by code: on both screens a person said that it is theirs."""
         await self.record_own_name()

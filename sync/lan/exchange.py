@@ -99,13 +99,10 @@ class PeerExchange:
             store.store_events,
             received=received,
             clock=self._clock,
-            own_device_ids=self._own_device_ids(),
+            own_device_ids=self._log.own_device_ids,
             review=review,
         )
         new = await self._log.database.write(storing)
         self.received += new
         if new:
             self._log.changed.increment()
-
-    def _own_device_ids(self) -> tuple[str, ...]:
-        return (self._log.device_id, *self._log.former_device_ids)

@@ -1,7 +1,7 @@
 """The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -115,7 +115,7 @@ def _id_under(connection: Transaction, replica: str, number: int) -> str | None:
     return found
 
 
-def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Sequence[str]) -> list[str]:
+def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Collection[str]) -> list[str]:
     """This device's events that the server got after the request that erases them, and no request since."""
     return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
@@ -160,7 +160,7 @@ def store_events(
     received: Sequence[Event],
     clock: Clock,
     *,
-    own_device_ids: Sequence[str],
+    own_device_ids: Collection[str],
     review: EventReview | None = None,
 ) -> int:
     """Store a peer's events in one transaction; return how many were new.

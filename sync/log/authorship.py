@@ -12,7 +12,7 @@ import msgspec
 
 from sync.log.event_catalogue import EVENT_TYPES, OTHER_PROGRAMS
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, EXCHANGE_RECORDED, MEMORY_FACT
-from sync.log.model import Door, Event, Origin
+from sync.log.model import DOOR_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 
 PERSON_DOORS: Final = frozenset({Door.UPDATE, Door.HAND, Door.SAVE, Door.COMMAND, Door.PANEL})
 _LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED})
@@ -69,28 +69,43 @@ class Authorship(msgspec.Struct, frozen=True):
 
 def author_of(event: Event, part: str = "") -> Authorship:
     """Return the author of an event, or of one part of an exchange, whose answer is the model's."""
-    return Authorship(_author(event, part), event.device_id, event.door, event.is_proven)
+    return authorship(event.type, event.origin, event.device_id, event.extra, part=part)
 
 
-def _author(event: Event, part: str) -> Author:
-    author = _AUTHOR_OF_DOOR.get(event.door or "")
-    if author is not None:
-        return author
-    if event.type == EXCHANGE_RECORDED and event.origin == Origin.MODEL:
-        return Author.MODEL if part == ANSWER else Author.USER
-    by_origin = _AUTHOR_OF_ORIGIN.get(event.origin, Author.PROGRAM)
-    if event.door in PERSON_DOORS:
-        return Author.USER if by_origin is Author.FILE else by_origin  # a file that stood there at the first start
-    if event.origin == Origin.IMPORTED and event.type in _LINE_TYPES and "imported_device_id" not in event.extra:
-        return Author.USER  # the same, of before doors
+def authorship(
+    event_type: str, origin: str, device_id: str, extra: Mapping[str, object], *, part: str = ""
+) -> Authorship:
+    """Return the author of the event with these fields."""
+    door = extra.get(DOOR_FIELD)
+    door = door if isinstance(door, str) else None
+    author = _AUTHOR_OF_DOOR.get(door or "")
+    if author is None and event_type == EXCHANGE_RECORDED and origin == Origin.MODEL:
+        author = Author.MODEL if part == ANSWER else Author.USER
+    if author is None:
+        by_origin = _AUTHOR_OF_ORIGIN.get(origin, Author.PROGRAM)
+        author = _typed_author(by_origin) if door in PERSON_DOORS else _former_author(by_origin, event_type, extra)
+    return Authorship(author, device_id, door, UNPROVEN_FIELD not in extra)
+
+
+def _typed_author(by_origin: Author) -> Author:
+    return Author.USER if by_origin is Author.FILE else by_origin  # a file that stood there at the first start
+
+
+def _former_author(by_origin: Author, event_type: str, extra: Mapping[str, object]) -> Author:
+    """Return the author of an event of before doors, or of one that this program derived.
+
+    A program could claim any origin, but not for document lines and facts.
+    """
+    if by_origin is Author.FILE and event_type in _LINE_TYPES and "imported_device_id" not in extra:
+        return Author.USER  # a file that stood there at the first start
     if by_origin is not Author.USER:
         return by_origin
-    # An event of before doors. A program could claim any origin, but not for document lines and facts.
-    known = EVENT_TYPES.get(event.type)
+    known = EVENT_TYPES.get(event_type)
     is_open = known is None or OTHER_PROGRAMS in known.emitted_by
-    return Author.PROGRAM if is_open and event.type != MEMORY_FACT else Author.USER
+    return Author.PROGRAM if is_open and event_type != MEMORY_FACT else Author.USER
 
 
+UNPROVEN: Final = "unproven"  # the label key of an author that is not proven
 NameOf = Callable[[str], str | None]
 
 _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -102,7 +117,7 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         Author.FILE: "导入",
         Door.PROJECT: "项目文件",
         Door.CLOUD: "云端",
-        "unproven": "未证实的设备",
+        UNPROVEN: "未证实的设备",
     },
     "en": {
         Author.USER: "the user",
@@ -112,7 +127,7 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         Author.FILE: "an import",
         Door.PROJECT: "a project file",
         Door.CLOUD: "the cloud",
-        "unproven": "an unverified device",
+        UNPROVEN: "an unverified device",
     },
 }
 
@@ -124,13 +139,17 @@ def view_label(
 
     Brackets in a device's name are replaced, so that it cannot end the label.
     """
-    labels = _LABELS["en" if is_english else "zh"]
-    seen = written.seen_from(own_device_ids)
-    if seen is Author.USER:
+    key = label_key(written, own_device_ids)
+    if key == Author.USER:
         return None
-    if not written.is_proven:
-        return labels["unproven"]
-    if seen is Author.DEVICE:
+    if key == Author.DEVICE:
         name = " ".join((name_of(written.device_id) or written.device_id[:ID_LENGTH]).split())
         return name[:MAX_LABEL].replace("【", "[").replace("】", "]")
-    return labels.get(written.door or "", labels[seen])
+    return _LABELS["en" if is_english else "zh"][key]
+
+
+def label_key(written: Authorship, own_device_ids: Collection[str]) -> str:
+    """Return the key under which texts word an author: an `Author`, a door of which more is said, or `UNPROVEN`."""
+    if not written.is_proven:
+        return UNPROVEN
+    return written.door if written.door in (Door.PROJECT, Door.CLOUD) else written.seen_from(own_device_ids)

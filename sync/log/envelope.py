@@ -14,6 +14,7 @@ import msgspec
 
 from sync.clock import MAX_CLOCK_DRIFT, format_hlc, from_unix_ms, parse_hlc, to_unix_ms
 from sync.errors import InvalidInput
+from sync.log.authorship import author_of
 from sync.log.model import (
     DOOR_FIELD,
     GLOBAL_PROJECT,
@@ -66,12 +67,13 @@ SENT_FIELDS: Final = (
     *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),
 )
 _sent_values: Final = attrgetter(*SENT_FIELDS)
-KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", *LOCAL_FIELDS}
+KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", "author", *LOCAL_FIELDS}
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Return the public JSON object: the wire record with the reach, the position and the server number."""
-    return {**to_wire(event), "reach": str(event.reach), "position": event.position, "seq": event.server_seq}
+    """Return the public JSON object: the wire record with the reach, position, server number and author."""
+    own = {"reach": str(event.reach), "position": event.position, "seq": event.server_seq}
+    return {**to_wire(event), **own, "author": str(author_of(event).author)}
 
 
 def to_wire(event: Event) -> dict[str, Any]:

@@ -60,7 +60,7 @@ ELLIPSIS: Final = "..."  # after a shortened text
 
 # Fields that this replica sets itself, except for the local day of a given time.
 RESERVED_FIELDS: Final = frozenset(
-    {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
+    {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position", "author"}
     | {"seq", "server_ts"}  # set by the server
     | {DOOR_FIELD, SIGNATURE_FIELD, UNPROVEN_FIELD, IMPORTED_FROM_FIELD, CLIENT_ID_FIELD, ERASURE_STATE_FIELD}
 )

@@ -68,14 +68,15 @@ async def search(app: App, params: Search) -> SearchJson:
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     found = await app.recall().search(ask)
     has_facts = bool(found.hits) and await app.log.newest_position(FACT_TYPES)
-    return contract.search_to_json(found, await app.context().superseded(found.hits) if has_facts else ())
+    superseded = await app.context().superseded(found.hits) if has_facts else ()
+    return contract.search_to_json(found, app.log.own_device_ids, superseded)
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
     """The context to put before a message, fenced; empty if nothing is relevant."""
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app, with_unconfirmed=True))
     request = TurnRequest(ask, params.max_chars, params.limit, app.draft_builder.safe_session_id(params.session_id))
-    return contract.context_to_json(await app.context().turn(request), explain=params.explain)
+    return contract.context_to_json(await app.context().turn(request), app.log.own_device_ids, explain=params.explain)
 
 
 async def _hidden_lessons(app: App, *, with_unconfirmed: bool = False) -> tuple[str, ...]:

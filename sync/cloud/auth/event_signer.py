@@ -25,7 +25,7 @@ class EventSigner:
 
     async def sign(self, events: Sequence[Event]) -> tuple[Event, ...]:
         """Sign the events of this device that have no signature; return all of them in their order."""
-        own = self.own_device_ids
+        own = self._log.own_device_ids
         unsigned = [event for event in events if event.device_id in own and SIGNATURE_FIELD not in event.extra]
         if not unsigned:
             return tuple(events)
@@ -47,7 +47,7 @@ class EventSigner:
 
         `channel_device`: whose events the channel proves, empty if it proves none; never those of this device.
         """
-        own = self.own_device_ids
+        own = self._log.own_device_ids
         proven_by_channel = frozenset({channel_device}) - own
         if all(event.device_id in proven_by_channel for event in events):
             return list(events)
@@ -58,13 +58,9 @@ class EventSigner:
         """Return the keys that are known for each device: from the server, by pairing, or from proven events."""
         own_key = await self._key.public_key()
         keys = dict(await self._log.database.read(read_device_keys))
-        for device_id in self.own_device_ids:
+        for device_id in self._log.own_device_ids:
             keys[device_id] = keys.get(device_id, frozenset()) | {own_key}
         return keys
-
-    @property
-    def own_device_ids(self) -> frozenset[str]:
-        return frozenset((self._log.device_id, *self._log.former_device_ids))
 
 
 def read_device_keys(connection: Transaction) -> DeviceKeys:
