@@ -18,6 +18,7 @@ from sync.context.turn_block import turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
 from sync.document.markdown.language import Language
 from sync.errors import StorageError
+from sync.log.authorship import Author
 from sync.log.event_types import FACT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT
@@ -193,7 +194,7 @@ class ContextService:
         known = await self._recall().of_events(search, facts.ids_about_work(search.query))
         asked = replace(search, query=STANDING_QUERY, turns=(), limit=STANDING_SEARCHED, scope=Scope.ALL)
         result = await self._recall().search(replace(asked, preset=BY_WORDS))
-        said = (hit for hit in result.hits if hit.item.written.is_users)
+        said = (hit for hit in result.hits if hit.item.written.author is not Author.MODEL)
         held = [*known, *(hit for hit in said if is_standing_statement(hit.item.text, search.query))]
         held.sort(key=lambda hit: hit.item.project_id == GLOBAL_PROJECT)
         return selection.asked_candidates(held, Reason.STANDING)
