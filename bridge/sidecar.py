@@ -80,7 +80,6 @@ class PendingAppProvider:
     ) -> None:
         self._table = table
         self._cold_loader = cold_loader
-        self._holds_lock = False  # before, another process may be the sidecar
         self._notify = notify
         self._inflight_calls = inflight_calls
         self._notifications_enabled = asyncio.Event()
@@ -118,7 +117,7 @@ class PendingAppProvider:
             self._cold_loader.language.locale = locale
 
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
-        if self._app.done() or self._cold_loader is None or not self._holds_lock:
+        if self._app.done() or self._cold_loader is None:
             return None
         return self._cold_loader.load(scope=scope, max_chars=max_chars)
 
@@ -126,7 +125,6 @@ class PendingAppProvider:
         """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
-                self._holds_lock = True
                 with paused_collection():
                     app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
                 async with AsyncExitStack() as local:

@@ -319,7 +319,6 @@ export interface HistoryJson {
 export interface HitJson {
   also: Array<string>;
   around: Array<string>;
-  author: 'app' | 'device' | 'file' | 'model' | 'program' | 'user';
   date: string;
   deviceId: string;
   eventId: string;

@@ -110,6 +110,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     acked: tuple[tuple[str, int], ...]
     server_time: str
     snapshot: str | None = None
+    poll_seconds: float | None = None  # how often the owner of the project wants a device at rest to ask
 
 
 class RealtimeNotice(msgspec.Struct, frozen=True):

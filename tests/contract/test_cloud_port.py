@@ -323,11 +323,25 @@ async def test_fields_that_may_be_missing_do_not_make_an_event_unreadable(client
 async def test_sending_again_changes_nothing_and_burns_no_number(client: Client) -> None:
     events = tuple(client.event(number) for number in range(1, 4))
     first = await client.sync(*events)
-    changed = tuple(replace(item, payload={"text": "another"}) for item in events)
+    changed = (replace(events[0], payload={}), replace(events[1], replica_id="rep_former"), events[2])
     second = await client.sync(*changed, client.event(4))
     assert second.acked[:3] == first.acked
     assert second.acked[3][1] == 4
     assert [item.payload for item in second.events[:3]] == [item.payload for item in events]
+
+
+@pytest.mark.parametrize("other", [{"payload": {"text": "another"}}, {"hlc": "0193a5b2c3d4-00ff"}, {"type": "message"}])
+async def test_an_id_that_another_event_has_is_refused_and_nothing_of_its_batch_is_stored(
+    client: Client, other: dict[str, Any]
+) -> None:
+    known = client.event(1)
+    await client.sync(known)
+    with pytest.raises(Rejected) as refused:
+        await client.sync(client.event(2), replace(known, **other))
+    assert refused.value.code == "22023"
+    with pytest.raises(Rejected):
+        await client.sync(client.event(3), replace(client.event(3), **other))
+    assert (await client.sync()).head == 1
 
 
 async def test_one_event_twice_in_a_batch_is_stored_and_acknowledged_once(client: Client) -> None:

@@ -6,7 +6,7 @@ Tests can take the network away, lose answers and refuse events.
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -73,6 +73,7 @@ class _UserLog:
     events: list[Event] = field(default_factory=list)
     devices: dict[str, FakeDevice] = field(default_factory=dict)
     documents: dict[str, FakeDocument] = field(default_factory=dict)
+    erased_ids: set[str] = field(default_factory=set)
     channels: list["FakeChannel"] = field(default_factory=list)
 
     @property
@@ -88,6 +89,7 @@ class FakeServer:
         self.down = False
         self.answers_to_lose = 0  # so many answers get lost after their request was carried out
         self.refused_event_ids: set[str] = set()
+        self.poll_seconds: float | None = None  # what the owner of the project asks for
         self.announces_ready = True  # an older Realtime does not
         self.is_half_open = False  # channels stay open, but nothing comes through
         self.user_logs: defaultdict[str, _UserLog] = defaultdict(_UserLog)
@@ -190,6 +192,7 @@ class FakeCloud:
             acked=acked,
             server_time=timestamp(self._server.clock.now()),
             snapshot=document,
+            poll_seconds=self._server.poll_seconds,
         )
         if self._server.answers_to_lose:
             self._server.answers_to_lose -= 1
@@ -334,6 +337,7 @@ def _append_events(memory: _UserLog, request: SyncRequest, server_ts: str) -> tu
     used_numbers = {(event.replica_id, event.replica_seq) for event in memory.events}
     once = {event.event_id: event for event in reversed(request.events)}  # the first of equal ids wins
     batch = [once.pop(event.event_id) for event in request.events if event.event_id in once]
+    _check_taken_ids(memory, request.events)
     fresh = [event for event in batch if event.event_id not in stored_ids]
     if any((event.replica_id, event.replica_seq) in used_numbers for event in fresh):
         raise DeviceForked("this replica's numbers are known under other event ids")
@@ -343,9 +347,21 @@ def _append_events(memory: _UserLog, request: SyncRequest, server_ts: str) -> tu
     return tuple((event.event_id, numbers[event.event_id]) for event in batch)
 
 
+def _check_taken_ids(memory: _UserLog, events: Sequence[Event]) -> None:
+    """Raise Rejected if the log, or the batch itself, holds another event under one of these ids."""
+    held = {event.event_id: event for event in (*reversed(events), *memory.events)}
+    for event in events:
+        other = held[event.event_id]
+        same = (other.device_id, other.hlc, other.type) == (event.device_id, event.hlc, event.type)
+        is_blank = other.event_id in memory.erased_ids or not event.payload
+        if not (same and (is_blank or other.payload == event.payload)):
+            raise Rejected(f"event {event.event_id} is not acceptable: event_id_taken", code="22023")
+
+
 def _erase_payloads(memory: _UserLog, request: SyncRequest) -> None:
     """Erase the payloads that the `payload_forgotten` events of a batch name."""
     named = {name for event in request.events for name in erased_by(event)}
+    memory.erased_ids |= named & {event.event_id for event in memory.events}
     memory.events = [
         replace(event, payload={}, extra={}) if event.event_id in named else event for event in memory.events
     ]

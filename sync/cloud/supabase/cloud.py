@@ -31,6 +31,7 @@ from sync.errors import (
     InvalidInput,
     LoginRequired,
     Rejected,
+    SchemaMismatch,
 )
 from sync.log.envelope import from_wire, to_wire
 
@@ -60,6 +61,7 @@ class _SyncReply(msgspec.Struct):
     acked: list[tuple[str, int]]
     server_time: str
     snapshot: str | None = None
+    poll_seconds: float | None = None
     error: str | None = None
 
 
@@ -151,6 +153,7 @@ class SupabaseCloud:
             acked=tuple(answer.acked),
             server_time=answer.server_time,
             snapshot=answer.snapshot,
+            poll_seconds=answer.poll_seconds,
         )
 
     async def open_channel(self, session: AuthSession) -> Channel:
@@ -181,7 +184,18 @@ class SupabaseCloud:
 
     async def _call(self, session: AuthSession, function: str, arguments: dict[str, Any]) -> object:
         """Call a function with the user's own token."""
-        return await self._await_reply(self._client(session).rpc(function, arguments).execute())
+        try:
+            return await self._await_reply(self._client(session).rpc(function, arguments).execute())
+        except SchemaMismatch as error:
+            raise await self._name_version(session, error) from error
+
+    async def _name_version(self, session: AuthSession, error: SchemaMismatch) -> SchemaMismatch:
+        """The error with the version of a project that lacks a function: an older one has some of them."""
+        try:
+            version = await self._await_reply(self._client(session).rpc("ai_memory_schema_version", {}).execute())
+        except CloudError:
+            return error
+        return schema_version.mismatch_error(version) if isinstance(version, int) else error
 
     def _client(self, session: AuthSession) -> AsyncPostgrestClient:
         check_token(session)

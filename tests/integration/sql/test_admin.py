@@ -224,3 +224,64 @@ def test_erasing_is_the_administrators_alone(cloud: Cloud, user: Account) -> Non
             as_role(cloud.connect(), role, user.claims) as cursor,
         ):
             call(cursor, "ai_memory_admin_purge", p_user=user.user_id)
+
+
+# --- folding by itself --------------------------------------------------------------------------------------
+
+# What pg_cron has, as far as it is called.
+PG_CRON = """
+    create schema cron;
+    grant usage on schema cron to postgres;
+    create table cron.job (jobid bigserial, jobname text unique, schedule text, command text, username text);
+    grant all on cron.job, cron.job_jobid_seq to postgres;
+    create function cron.schedule(job_name text, schedule text, command text) returns bigint language sql as $$
+        insert into cron.job (jobname, schedule, command, username) values ($1, $2, $3, current_user)
+        on conflict (jobname) do update set schedule = excluded.schedule, command = excluded.command returning jobid $$;
+    create function cron.unschedule(job_id bigint) returns boolean language sql as $$
+        with gone as (delete from cron.job where jobid = $1 returning 1) select count(*) = 1 from gone $$;
+"""
+
+
+def test_without_pg_cron_the_answer_says_what_to_do(cloud: Cloud) -> None:
+    assert "xiaobai-memory admin checkpoint" in as_admin(cloud, "ai_memory_admin_schedule_folding")
+
+
+def test_with_pg_cron_one_command_folds_every_night_and_one_ends_it(cloud: Cloud) -> None:
+    cloud.admin.execute(PG_CRON.encode())
+    try:
+        as_admin(cloud, "ai_memory_admin_schedule_folding")
+        as_admin(cloud, "ai_memory_admin_schedule_folding", p_schedule="0 4 * * *", p_days=60)
+        assert cloud.admin.execute("select schedule, command, username from cron.job").fetchall() == [
+            ("0 4 * * *", "call ai_memory_private.fold(60)", "postgres")
+        ]
+        as_admin(cloud, "ai_memory_admin_schedule_folding", p_schedule=None)
+        assert cloud.value("select count(*) from cron.job") == 0
+    finally:
+        cloud.admin.execute("drop schema cron cascade")
+
+
+def test_what_the_timer_calls_folds_and_prunes_whoever_has_many_events(cloud: Cloud) -> None:
+    busy, quiet = cloud.account(), cloud.account()
+    for account, count in ((busy, 501), (quiet, 3)):
+        account.register()
+        for start in range(0, count, 500):
+            answer = account.sync([event(n) for n in range(start + 1, min(start + 500, count) + 1)])
+        last = answer["acked"][-1]
+        account.sync(after=last[1], after_event=last[0], epoch=answer["epoch"])
+    owner = cloud.connect()
+    owner.execute("set session authorization postgres")
+    owner.execute("call ai_memory_private.fold(30)")
+    rows = "select count(*) from public.ai_memory_events where user_id = %s"
+    assert [cloud.value(rows, account.user_id) for account in (busy, quiet)] == [0, 3]
+    assert len(busy.sync(limit=1000)["events"]) == 501
+
+
+def test_the_owner_says_how_often_devices_poll(cloud: Cloud) -> None:
+    account = cloud.account()
+    account.register()
+    assert account.sync()["poll_seconds"] is None
+    as_admin(cloud, "ai_memory_admin_set_limit", p_name="poll_seconds", p_value=120)
+    try:
+        assert account.sync()["poll_seconds"] == 120
+    finally:
+        as_admin(cloud, "ai_memory_admin_set_limit", p_name="poll_seconds", p_value=0)

@@ -11,7 +11,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.cloud.database import postgres
-from tests.integration.sql.connections import Account, Json, Reader, event, migrate, open_cloud
+from tests.integration.sql.connections import Account, Cloud, Json, Reader, event, migrate, open_cloud
 from tests.integration.sql.many_users import ManyUsers
 
 USERS, EACH = 10_000, 10
@@ -53,11 +53,8 @@ def nodes(plan: Json) -> list[Json]:
     return [plan, *(node for below in plan.get("Plans", []) for node in nodes(below))]
 
 
-def explained(person: Account, statement: str) -> list[Json]:
-    with person.request() as cursor:
-        row = cursor.execute(b"explain (analyze, format json) " + statement.encode()).fetchone()
-    assert row is not None
-    return nodes(row[0][0]["Plan"])
+def explained(cloud: Cloud, statement: str) -> list[Json]:
+    return nodes(cloud.value(f"explain (analyze, format json) {statement}")[0]["Plan"])
 
 
 async def test_a_call_reads_only_its_users_rows_through_an_index(crowd: ManyUsers) -> None:
@@ -92,7 +89,7 @@ async def test_a_call_reads_only_its_users_rows_through_an_index(crowd: ManyUser
         f"select * from public.ai_memory_events where user_id = '{person.user_id}' and seq > 3 order by seq limit 500"
     )
     for statement in (lookup, page):
-        found = explained(person, statement)
+        found = explained(crowd.cloud, statement)
         assert [node["Relation Name"][:-2] for node in found if "Relation Name" in node] == ["ai_memory_events_"]
         assert any(node["Node Type"].startswith(("Index", "Bitmap")) for node in found)
         assert not any(node["Node Type"] == "Seq Scan" for node in found)

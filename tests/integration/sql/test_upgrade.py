@@ -522,3 +522,26 @@ def test_the_files_of_the_upgrade_may_be_run_a_second_time(original: Project) ->
             connection.execute("set role postgres")
             connection.execute((MIGRATIONS / name).read_bytes())
     assert original.execute("select * from public.ai_memory_legacy") == before
+
+
+def test_a_project_of_schema_2_is_set_aside_with_its_rows_and_set_up_again(original: Project) -> None:
+    original.upgrade()
+    aside = (MIGRATIONS.parent / "set_aside_schema_2.sql").read_bytes()
+    with psycopg.connect(original.database_url) as connection:
+        connection.execute("set role postgres")
+        with pytest.raises(psycopg.errors.RaiseException):
+            connection.execute(aside)
+        connection.rollback()
+        connection.execute("set role postgres")
+        connection.execute(
+            "create or replace function public.ai_memory_schema_version() returns integer language sql as 'select 2'"
+        )
+        connection.execute(aside)
+        for path in sorted(MIGRATIONS.glob("*.sql")):
+            connection.execute(path.read_bytes())
+    kept = original.execute("select content from ai_memory_before.ai_memory_legacy")
+    assert [row["content"] for row in kept] == [ODD]
+    with open_cloud(original.database_url) as cloud:
+        account = cloud.account()
+        assert account.register()["schema_version"] == schema_version.REQUIRED_VERSION
+        assert account.sync()["head"] == 0

@@ -1,6 +1,5 @@
 """Items and hits as the index returns them."""
 
-from sync.log.authorship import authorship
 from sync.recall.model import Hit, ScoreParts, StoredItem
 
 DAY = 86_400_000
@@ -24,10 +23,7 @@ def make_item(item_id: int, text: str, **changes: object) -> StoredItem:
         "importance": 0.5,
         "marks": (),
     }
-    values |= changes
-    door = {} if values["origin"] == "user-typed" else {"door": "program"}
-    written = authorship("memory_fact", str(values["origin"]), str(values["device_id"]), door)
-    return StoredItem(**{"written": written, **values})  # type: ignore[arg-type]
+    return StoredItem(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def hit(item_id: int, text: str, **changes: object) -> Hit:

@@ -44,7 +44,8 @@ async def registered(local: LocalCloud) -> tuple[Cloud, AuthSession]:
 @pytest.mark.parametrize("name", ["events_a_day", "bytes_a_day"])
 async def test_what_is_beyond_a_daily_limit_is_reported_as_that_and_kept(local_cloud: LocalCloud, name: str) -> None:
     cloud, session = await registered(local_cloud)
-    request = SyncRequest("device-a", "rep_a", (event(1), event(2)))
+    later = "0fffffffffff-{:04}".format  # than the registration: history does not count
+    request = SyncRequest("device-a", "rep_a", (event(1, hlc=later(1)), event(2, hlc=later(2))))
     with limited(local_cloud, name, 1), pytest.raises(QuotaExceeded, match=name):
         await cloud.sync(session, request)
     assert len((await cloud.sync(session, request)).acked) == len(request.events)

@@ -45,7 +45,7 @@ async def test_the_login_of_a_revoked_device_is_over_and_those_of_the_others_go_
         await cloud.auth.refresh_session(stolen)
     headers = {"apikey": local_cloud.publishable_key, "authorization": f"Bearer {stolen.access_token}"}
     async with httpx.AsyncClient(base_url=local_cloud.url, headers=headers, trust_env=False) as thief:
-        for table in ("ai_memory", "ai_memory_events", "ai_memory_devices", "ai_memory_heads"):
+        for table in ("ai_memory", "ai_memory_devices", "ai_memory_heads"):
             assert (await thief.get(f"/rest/v1/{table}")).json() == []
     assert (await cloud.sync(await cloud.auth.refresh_session(mine), SyncRequest("device-a", "rep_a"))).head == 1
     await cloud.close()

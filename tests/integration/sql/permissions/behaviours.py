@@ -6,7 +6,6 @@ are in the other test_sql_*.py. Those of `RACES` need connections of their own a
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
@@ -18,7 +17,6 @@ from tests.integration.sql.connections import (
     WAIT_SECONDS,
     Account,
     Cloud,
-    Connection,
     Json,
     as_role,
     become,
@@ -28,72 +26,13 @@ from tests.integration.sql.connections import (
     eventually,
     refusal,
 )
-from tests.integration.sql.permissions.fixture_rows import LOST, SHARED, FixtureRows, Person, rolled_back
+from tests.integration.sql.permissions.fixture_rows import LOST, SHARED, Person, rolled_back
 from tests.integration.sql.permissions.matrix import Catalogue
+from tests.integration.sql.permissions.stage import Stage, refused
 
 T = TypeVar("T")
 
 KEY: Final = f"ed25519:{'K' * 42}A="
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The scene, and one connection on which everybody speaks in turn."""
-
-    admin: Connection
-    scene: FixtureRows
-
-    def account_of(self, person: Person) -> Account:
-        return Account(self.admin, person.user_id, person.claims())
-
-    @property
-    def alice(self) -> Account:
-        return self.account_of(self.scene.alice)
-
-    @property
-    def bob(self) -> Account:
-        return self.account_of(self.scene.bob)
-
-    def laptop(self, person: Person) -> Json:
-        return {"device": person.laptop, "replica": f"rep-{person.laptop}"}
-
-    def push(self, *numbers: int, **more: Any) -> Json:
-        """Alice's laptop pushes events with these numbers of its own."""
-        return self.alice.sync([self.event(n) for n in numbers], **self.laptop(self.scene.alice), **more)
-
-    def event(self, number: int, **changes: Any) -> Json:
-        alice = self.scene.alice
-        mine = {"event_id": alice.event_id(number), "device_id": alice.laptop, "replica_id": f"rep-{alice.laptop}"}
-        return event(number) | mine | changes
-
-    def value(self, query: str, *parameters: Any) -> Any:
-        with self.admin.cursor() as cursor:
-            become(cursor, "none", None)
-            cursor.execute(query.encode(), parameters)
-            row = cursor.fetchone()
-        return row[0] if row else None
-
-    def do(self, statement: str, *parameters: Any) -> None:
-        with self.admin.cursor() as cursor:
-            become(cursor, "none", None)
-            cursor.execute(statement.encode(), parameters)
-
-    def as_admin(self, function: str, **arguments: Any) -> Any:
-        with as_role(self.admin, "service_role", {"role": "service_role"}) as cursor:
-            return call(cursor, function, **arguments)
-
-
-def refused(kind: str, attempt: Callable[[], Any]) -> None:
-    """It raises one of our refusals, of this kind, or any error whose SQLSTATE this is."""
-    said = None
-    try:
-        attempt()
-    except psycopg.Error as error:
-        said = {error.sqlstate}
-        if (error.diag.message_detail or "").startswith("{"):
-            said.add(refusal(error)[1]["kind"])
-    assert said is not None, f"not refused: {kind}"
-    assert kind in said
 
 
 # --- numbering and idempotency ------------------------------------------------------------------------------
@@ -106,15 +45,55 @@ def numbers_go_on_without_a_gap(stage: Stage) -> None:
 
 
 def a_known_event_keeps_its_number(stage: Stage) -> None:
-    answer = stage.push(1, 4, 4)  # one of them folded
+    known = [stage.stored_event(n) for n in (1, 4, 4)]  # one of them folded
+    answer = stage.alice.sync(known, **stage.laptop(stage.scene.alice))
     assert ([seq for _, seq in answer["acked"]], answer["head"]) == ([1, 4], 5)
+
+
+def a_known_event_is_known_under_another_number_and_without_its_payload(stage: Stage) -> None:
+    for number in (1, 4):
+        moved: Json = {"replica_id": "rep-new", "replica_seq": 60 + number}
+        for change in (moved, {"payload": {}}):
+            answer = stage.alice.sync([stage.stored_event(number, **change)], **stage.laptop(stage.scene.alice))
+            assert answer["acked"] == [[stage.scene.alice.event_id(number), number]]
+
+
+def an_id_that_another_event_holds_is_refused(stage: Stage) -> None:
+    others: list[Json] = [{"hlc": "0193a5b2c3d4-0001"}, {"type": "message"}, {"payload": {"text": "another"}}]
+    for number in (1, 4):
+        for other in others:
+            _refused_as_taken(stage, [stage.stored_event(number, **other)])
+        theirs = stage.stored_event(number, device_id=SHARED, replica_id=f"rep-{SHARED}")
+        _refused_as_taken(stage, [theirs], device=SHARED, replica=f"rep-{SHARED}")
+    _refused_as_taken(stage, [stage.event(6), stage.event(6, payload={"text": "another"})])
+    assert stage.push()["head"] == 5
+
+
+def an_erased_event_is_known_to_its_author_alone(stage: Stage) -> None:
+    alice = stage.scene.alice
+    ids = [alice.event_id(n) for n in (1, 4)]
+    stage.alice.call("ai_memory_forget", p_device_id=alice.laptop, p_event_ids=Jsonb(ids))
+    for number in (1, 4):
+        stored = stage.stored_event(number)
+        assert stage.alice.sync([stored], **stage.laptop(alice))["acked"] == [[stored["event_id"], number]]
+        _refused_as_taken(stage, [stored | {"hlc": "0193a5b2c3d4-0001"}])
+
+
+def _refused_as_taken(stage: Stage, events: list[Json], **by: Any) -> None:
+    fields: set[str | None] = set()
+    try:
+        stage.alice.sync(events, **(by or stage.laptop(stage.scene.alice)))
+    except psycopg.Error as error:
+        fields.add(refusal(error)[1].get("field"))
+    assert fields == {"event_id_taken"}
 
 
 def an_id_is_known_to_its_own_account_alone(stage: Stage) -> None:
     for number, seq in ((1, 6), (4, 7)):  # folded, and a row, of alice
         sent = event(number + 50, event_id=stage.scene.alice.event_id(number), device_id=SHARED, replica_id="rep-x")
-        answer = stage.bob.sync([sent], device=SHARED, replica=f"rep-{SHARED}", limit=0)
-        assert answer["acked"] == [[sent["event_id"], seq]]
+        for _ in range(2):
+            answer = stage.bob.sync([sent], device=SHARED, replica=f"rep-{SHARED}", limit=0)
+            assert answer["acked"] == [[sent["event_id"], seq]]
 
 
 def a_number_of_a_replica_is_taken_once(stage: Stage) -> None:
@@ -207,8 +186,9 @@ def _limit(stage: Stage, name: str, value: int) -> None:
 
 def a_day_has_limits_of_events_bytes_and_erasures(stage: Stage) -> None:
     alice = stage.scene.alice
-    for name, value in (("events_a_day", 7), ("bytes_a_day", 4000)):
+    for name, value in (("events_a_day", 7), ("bytes_a_day", 3500)):
         with rolled_back(stage.admin):
+            _limit(stage, "history_events", 0)
             _limit(stage, name, value)
             stage.push(6)
             refused("PT429", lambda: stage.push(7, 8, 9, 10, 11, 12, 13))
@@ -219,6 +199,22 @@ def a_day_has_limits_of_events_bytes_and_erasures(stage: Stage) -> None:
     refused("PT429", lambda: stage.alice.sync([wish], **stage.laptop(alice)))
     stage.push(7)  # what erases nothing goes on
     assert _texts(stage)[2:5] == [alice.word] * 3
+
+
+def history_is_free_up_to_its_own_limits(stage: Stage) -> None:
+    """Events of the fixture are from years before their device's registration."""
+    _limit(stage, "events_a_day", 1)
+    today = f"{stage.value('select extract(epoch from now())::bigint') * 1000:012x}-0000"
+    with rolled_back(stage.admin):
+        stage.push(6, 7, 8)
+        stage.alice.sync([stage.event(9, hlc=today), stage.event(10)], **stage.laptop(stage.scene.alice))
+        beyond = [stage.event(11, hlc=today), stage.event(12)]
+        refused("PT429", lambda: stage.alice.sync(beyond, **stage.laptop(stage.scene.alice)))
+    for name, value in (("history_events", 7), ("history_bytes", 4000)):
+        with rolled_back(stage.admin):
+            _limit(stage, name, value)
+            stage.push(6, 7)
+            refused("PT429", lambda: stage.push(8, 9, 10))
 
 
 def a_call_erases_a_bounded_number_of_events(stage: Stage) -> None:
@@ -254,18 +250,21 @@ def deep_json_is_refused(stage: Stage) -> None:
 
 def a_document_has_a_possible_time(stage: Stage) -> None:
     update = "update public.ai_memory set updated_at = %s where device_id = %s"
+    for time in ("infinity", "-infinity", "294000-01-01"):
+        refused("bad_request", lambda t=time: stage.alice.rows(update, t, stage.scene.alice.laptop))  # type: ignore[misc]
     of = "select updated_at between now() - interval '1 minute' and now() + interval '1 minute' from public.ai_memory"
-    for time in ("infinity", "-infinity", "294000-01-01", "0001-01-01"):
+    for time in ("2099-01-01", "0001-01-01"):
         stage.alice.rows(update, time, stage.scene.alice.laptop)
         assert stage.value(f"{of} where device_id = %s", stage.scene.alice.laptop), time
 
 
-def a_device_is_not_behind_by_its_own_events(stage: Stage) -> None:
+def a_device_is_not_behind_by_what_it_holds(stage: Stage) -> None:
     alice = stage.scene.alice
-    epoch = stage.push(limit=0)["epoch"]
-    stage.push(6, 7, after=5, after_event=alice.event_id(5), epoch=epoch)
+    place = {"after": 5, "after_event": alice.event_id(5), "epoch": stage.push(limit=0)["epoch"]}
     behind = "select behind from public.ai_memory_admin_devices where user_id = %s and device_id = %s"
-    assert stage.value(behind, alice.user_id, alice.laptop) == 0
+    for own in ((), (6, 7)):
+        stage.push(*own, **place)
+        assert stage.value(behind, alice.user_id, alice.laptop) == 0
 
 
 # --- devices ------------------------------------------------------------------------------------------------
@@ -316,6 +315,25 @@ def a_takeover_needs_the_proof(stage: Stage) -> None:
     refused("22023", lambda: mine.register("proved", "rep-2", p_proof="short"))
 
 
+def a_document_of_a_device_with_a_key_is_written_by_its_session(stage: Stage) -> None:
+    mine, thief = in_session(stage.alice, "s-mine"), in_session(stage.alice, "s-thief")
+    mine.register("proved", "rep-1", p_public_key=KEY, p_proof=proof("a"))
+    thief.register("thief", "rep-t", p_public_key=KEY.replace("K", "T"), p_proof=proof("b"))
+    insert = "insert into public.ai_memory (device_id, content) values ('proved', %s)"
+    update = "update public.ai_memory set content = %s where device_id = 'proved'"
+    upsert = f"{insert} on conflict (user_id, device_id) do update set content = excluded.content"
+    for other in (thief, stage.alice):
+        refused("42501", lambda o=other: o.rows(insert, "# planted"))  # type: ignore[misc]
+    mine.rows(insert, "# mine")
+    stage.do("update public.ai_memory_devices set last_seen_at = now() - interval '2 days' where device_id = 'proved'")
+    assert "error" not in thief.register("proved", "rep-2")  # a device that is silent may be taken, its text may not
+    for statement in (update, upsert):
+        for other in (thief, stage.alice):
+            refused("42501", lambda o=other, s=statement: o.rows(s, "# planted"))  # type: ignore[misc]
+        mine.rows(statement, "# mine again")
+    stage.bob.rows(insert, "# without a key there")
+
+
 def a_silent_device_is_taken_without_a_proof_by_its_own_machine_first(stage: Stage) -> None:
     mine, thief = in_session(stage.alice, "s-mine"), in_session(stage.alice, "s-thief")
     mine.register("proved", "rep-1", p_proof=proof("a"))
@@ -346,8 +364,8 @@ def revoking_a_device_ends_its_sessions(stage: Stage) -> None:
         lambda: lost.call("ai_memory_list_devices"),
     ):
         refused("device_revoked", attempt)
-    assert lost.rows("select 1 from public.ai_memory_events") == []
-    assert kept.rows("select 1 from public.ai_memory_events limit 1") == [(1,)]
+    assert lost.rows("select 1 from public.ai_memory_heads") == []
+    assert kept.rows("select 1 from public.ai_memory_heads") == [(1,)]
 
 
 def a_key_belongs_to_one_device_and_dies_with_it(stage: Stage) -> None:
@@ -494,7 +512,11 @@ def every_table_has_row_level_security_and_every_function_a_fixed_search_path(st
         select array_agg(proname) from pg_proc
         where (pronamespace = 'ai_memory_private'::regnamespace
             or (pronamespace = 'public'::regnamespace and starts_with(proname, 'ai_memory')))
-        and not (proname = 'ai_memory_schema_version' or coalesce('search_path=""' = any (proconfig), false))
+        -- a procedure that commits may have no settings; it runs with the rights of its caller, the owner
+        and not (
+            proname = 'ai_memory_schema_version' or (prokind = 'p' and not prosecdef)
+            or coalesce('search_path=""' = any (proconfig), false)
+        )
     """
     assert stage.value(loose) is None
 
@@ -546,6 +568,9 @@ def no_view_shows_what_people_wrote(stage: Stage) -> None:
 BEHAVIOURS: Final[tuple[Callable[[Stage], None], ...]] = (
     numbers_go_on_without_a_gap,
     a_known_event_keeps_its_number,
+    a_known_event_is_known_under_another_number_and_without_its_payload,
+    an_id_that_another_event_holds_is_refused,
+    an_erased_event_is_known_to_its_author_alone,
     an_id_is_known_to_its_own_account_alone,
     a_number_of_a_replica_is_taken_once,
     a_page_holds_the_callers_events_in_order,
@@ -558,13 +583,15 @@ BEHAVIOURS: Final[tuple[Callable[[Stage], None], ...]] = (
     a_device_of_another_account_is_unknown,
     a_live_replica_keeps_its_device,
     a_day_has_limits_of_events_bytes_and_erasures,
+    history_is_free_up_to_its_own_limits,
     a_call_erases_a_bounded_number_of_events,
     an_account_has_a_bounded_number_of_devices_and_documents,
     deep_json_is_refused,
     a_document_has_a_possible_time,
-    a_device_is_not_behind_by_its_own_events,
+    a_device_is_not_behind_by_what_it_holds,
     nobody_has_a_sequence_and_views_run_as_their_caller,
     a_takeover_needs_the_proof,
+    a_document_of_a_device_with_a_key_is_written_by_its_session,
     a_silent_device_is_taken_without_a_proof_by_its_own_machine_first,
     revoking_a_device_ends_its_sessions,
     a_key_belongs_to_one_device_and_dies_with_it,
@@ -607,6 +634,21 @@ def a_key_does_not_slip_past_its_revoking(cloud: Cloud) -> None:
         refused("key_revoked", lambda: waiting.result(WAIT_SECONDS))
 
 
+def a_device_too_many_does_not_slip_past_the_count(cloud: Cloud) -> None:
+    """One that a client inserts with its document, beside one that registers."""
+    first, second = _two_connections(cloud)
+    set_limit = "update public.ai_memory_limits set value = %s where name = 'devices'"
+    cloud.admin.execute(set_limit, [3])
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            with first.connection.transaction():
+                first.rows("insert into public.ai_memory (device_id, content) values ('d3', '# x')")
+                waiting = _run_once_blocked(cloud, second, pool.submit(second.register, "d4", "r4"))
+            refused("quota", lambda: waiting.result(WAIT_SECONDS))
+    finally:
+        cloud.admin.execute(set_limit, [100])
+
+
 def what_is_being_folded_is_forgotten_all_the_same(cloud: Cloud) -> None:
     first, second = _two_connections(cloud)
     ids = [first.sync([event(n)])["acked"][0][0] for n in (1, 2)]
@@ -638,5 +680,6 @@ def _two_connections(cloud: Cloud) -> tuple[Account, Account]:
 RACES: Final[tuple[Callable[[Cloud], None], ...]] = (
     two_writers_get_two_numbers,
     a_key_does_not_slip_past_its_revoking,
+    a_device_too_many_does_not_slip_past_the_count,
     what_is_being_folded_is_forgotten_all_the_same,
 )

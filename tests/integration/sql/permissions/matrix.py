@@ -125,8 +125,9 @@ def _replica(scene: FixtureRows, actor: Actor) -> Json:
 
 
 def _sync(scene: FixtureRows, actor: Actor) -> Json:
-    """Everybody pushes an id that alice has, and a document."""
-    pushed = event(50, event_id=scene.alice.event_id(1), device_id=actor.device, replica=f"rep-{actor.device}")
+    """Everybody pushes an id that alice has, without its payload, and a document."""
+    name, device = scene.alice.event_id(1), actor.device
+    pushed = event(50, event_id=name, device_id=device, replica=f"rep-{device}", payload={})
     return _replica(scene, actor) | {"p_events": [pushed], "p_snapshot": document("# newer\n", 9)}
 
 
@@ -143,6 +144,7 @@ CALLS: Final[Mapping[str, Callable[[FixtureRows, Actor], Json]]] = {
     "ai_memory_rename_device": lambda scene, actor: _device(scene, actor) | {"p_name": "mine now"},
     "ai_memory_report": lambda scene, actor: _device(scene, actor) | {"p_codes": {"22023": 1}},
     "ai_memory_session_is_open": _nothing,
+    "ai_memory_session_may_write": _device,
     "ai_memory_revoke_device": _device,
     "ai_memory_revoke": lambda _, actor: {"p_device_id": LOST if actor.device == LOST else "old"},
     "ai_memory_admin_checkpoint": _alice,
@@ -151,6 +153,7 @@ CALLS: Final[Mapping[str, Callable[[FixtureRows, Actor], Json]]] = {
     "ai_memory_admin_claim_legacy": lambda scene, _: {"p_legacy_id": scene.stray, "p_user": scene.alice.user_id},
     "ai_memory_admin_purge": _alice,
     "ai_memory_admin_set_limit": lambda _scene, _actor: {"p_name": "devices", "p_value": 100},
+    "ai_memory_admin_schedule_folding": _nothing,
 }
 
 # --- what is expected ---------------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
         "anonymous user": _CLOSED | {"update": "writes nothing"},
         "expired token": _CLOSED | {"update": "writes nothing"} | dict.fromkeys(("insert", "upsert"), "error 23502"),
     },
-    "ai_memory_events": _READ_BY_OWNER,
+    "ai_memory_events": _READ_BY_ALL,
     "ai_memory_heads": _READ_BY_OWNER,
     "ai_memory_devices": _READ_BY_OWNER,
     "ai_memory_checkpoints": _READ_BY_ALL,
@@ -227,6 +230,13 @@ EXPECTED: Final[Mapping[str, Expected]] = {
         anonymous_user="reads numbers, writes nothing",
         expired_token="reads numbers, writes nothing",
     ),
+    "ai_memory_session_may_write": _for_users(
+        "reads numbers, writes nothing",
+        revoked_device="reads numbers, writes nothing",
+        session_of_a_revoked_device="reads numbers, writes nothing",
+        anonymous_user="reads numbers, writes nothing",
+        expired_token="reads numbers, writes nothing",
+    ),
     "ai_memory_list_devices": _for_users(
         "reads own, writes nothing",
         revoked_device="reads own, writes nothing",
@@ -244,6 +254,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
     "ai_memory_admin_claim_legacy": _for_admins("reads numbers, writes alice's and nobody's"),
     "ai_memory_admin_purge": _for_admins("reads numbers, writes alice's"),
     "ai_memory_admin_set_limit": _for_admins("reads numbers, writes nothing"),
+    "ai_memory_admin_schedule_folding": _for_admins("reads numbers, writes nothing"),
 }
 
 # Where every grant was given, the policies of the tables still say this; tables without a policy stay shut.
@@ -273,7 +284,7 @@ _ADMINS_READ: Final = {"service_role": "SELECT"}
 _WRITABLE: Final = "INSERT(content), INSERT(device_id), INSERT(updated_at)"
 GRANTS: Final[Mapping[str, Mapping[str, str]]] = {
     **{name: _ADMINS_READ for name, who in EXPECTED.items() if who in (_READ_BY_ALL, _COUNTED)},
-    **dict.fromkeys(("ai_memory_events", "ai_memory_heads", "ai_memory_devices"), _ALL_READ),
+    **dict.fromkeys(("ai_memory_heads", "ai_memory_devices"), _ALL_READ),
     "ai_memory": _ALL_READ | {"authenticated": f"{_WRITABLE}, SELECT, {_WRITABLE.replace('INSERT', 'UPDATE')}"},
     **{name: {"authenticated": "EXECUTE"} for name in CALLS if "admin" not in name},
     **{name: {"service_role": "EXECUTE"} for name in CALLS if "admin" in name},

@@ -130,6 +130,16 @@ POLICIES: Final = (
         ("drop policy ai_memory_revoked_update on public.ai_memory",),
     ),
     Mutant(
+        "any session writes a device's document",
+        "a fresh login rewrites what another device prefers",
+        ("drop policy ai_memory_own_update on public.ai_memory",),
+    ),
+    Mutant(
+        "any session writes a device's first document",
+        "the same, where there is none yet",
+        ("drop policy ai_memory_own_insert on public.ai_memory",),
+    ),
+    Mutant(
         "the policy against anonymous users is permissive",
         "permissive policies add up: it lets everybody in",
         (
@@ -164,6 +174,7 @@ _GRANTS: Final = {
     "people say whose document it is": "insert (user_id) on public.ai_memory to authenticated",
     "people give documents away": "update (user_id) on public.ai_memory to authenticated",
     "people say what their replica has written": "update (through_replica_seq) on public.ai_memory to authenticated",
+    "people filter everything they ever wrote": "select on public.ai_memory_events to authenticated",
     "people write events past the numbering": "insert on public.ai_memory_events to authenticated",
     "people undo a revocation": "update (revoked_at) on public.ai_memory_devices to authenticated",
     "people empty the log": "truncate on public.ai_memory_events to authenticated",
@@ -262,6 +273,17 @@ DEFINERS: Final = (
         (_private("hold_device", "(v_mine and v_speaks)", "v_mine"),),
     ),
     Mutant(
+        "a session that took a silent device writes its document",
+        "it waited a day for that",
+        (_public("session_may_write", " and is_own", ""),),
+    ),
+    Mutant(
+        "a key of another account closes a document",
+        "the original app of one account fails because of another",
+        (_public("session_may_write", "where user_id = auth.uid() and device_id", "where device_id"),),
+    ),
+    Mutant("a taken id is everybody's", _ANYBODY, (_private("taken_id", "held.user_id = p_user and ", ""),)),
+    Mutant(
         "a session of another device waits ten minutes",
         "a stolen token takes every device that sleeps",
         (_private("hold_device", "interval '1 day'", "interval '10 minutes'"),),
@@ -294,6 +316,60 @@ DEFINERS: Final = (
 )
 
 RULES: Final = (
+    Mutant(
+        "an id is all that is known of an event",
+        "a device is told that its words are there, and they are not",
+        (_private("push", "if v_taken is not null then", "if false then"),),
+    ),
+    Mutant(
+        "whose event it is is not compared",
+        "the same",
+        (
+            _private(
+                "is_same_event", "(p_sent.device_id, p_sent.hlc, p_sent.type) = (p_device_id, p_hlc, p_type)", "true"
+            ),
+        ),
+    ),
+    Mutant(
+        "what an event says is not compared",
+        "the same, of two copies of one device",
+        (_private("is_same_event", "p_sent.payload in ('{}', p_payload)", "true"),),
+    ),
+    Mutant(
+        "an erased event is another one",
+        "its device would quarantine what was forgotten",
+        (_private("is_same_event", "(p_erased or", "(false or"),),
+    ),
+    Mutant(
+        "an event without its payload is another one",
+        "what expired there would be quarantined",
+        (_private("is_same_event", "in ('{}', p_payload)", "in (p_payload)"),),
+    ),
+    Mutant(
+        "of two events under one id one is dropped",
+        "it is acknowledged and not there",
+        (_private("check_events", "md5((event - array['replica_id', 'replica_seq'])::text)", "1"),),
+    ),
+    Mutant(
+        "history counts for the day",
+        "who moves years of conversations is stopped after the first day",
+        (_private("count_activity", "if v_part.is_free then", "if false then"),),
+    ),
+    Mutant(
+        "history is free for ever",
+        "a limit that a wrong date passes is none",
+        (_private("is_free_history", "limit_of('history_events')", "limit_of('nothing')"),),
+    ),
+    Mutant(
+        "history has no size",
+        "the same, by bytes",
+        (_private("is_free_history", "limit_of('history_bytes')", "limit_of('nothing')"),),
+    ),
+    Mutant(
+        "everything is history",
+        "the same",
+        (_private("history_ends", "date_trunc('day', created_at, 'UTC')", "(now() + interval '1 day')"),),
+    ),
     Mutant(
         "numbers start again",
         "two events under one number",
@@ -399,6 +475,11 @@ RULES: Final = (
         "a device that pushes is behind by its own events",
         "admins look for a fault that is none",
         (_public("sync", "if v_level and v_error is null then", "if false then"),),
+    ),
+    Mutant(
+        "a level device is shown behind",
+        "the same, until its next poll",
+        (_public("sync", "if v_after = v_head.seq and not v_reset then", "if false then"),),
     ),
     Mutant(
         "unread text is written over",
@@ -530,6 +611,15 @@ RACY: Final = (
         "registering takes no lock",
         "a key passes its own revoking",
         (_public("register_device", "head_of(v_user, p_lock => true)", _UNLOCKED),),
+        racy=True,
+    ),
+    Mutant(
+        "new devices are counted without the lock",
+        "one more than the limit, beside another",
+        (
+            _private("check_device_limits", "perform ai_memory_private.head_of(new.user_id, p_lock => true);", ""),
+            _private("check_document_limit", "perform ai_memory_private.head_of(new.user_id, p_lock => true);", ""),
+        ),
         racy=True,
     ),
     Mutant(

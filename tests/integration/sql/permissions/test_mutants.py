@@ -9,10 +9,11 @@ import pytest
 from tests.cloud.fixtures import running_cloud
 from tests.integration.sql.connections import Cloud, Connection, become, open_cloud
 from tests.integration.sql.permissions import matrix
-from tests.integration.sql.permissions.behaviours import BEHAVIOURS, RACES, Stage
+from tests.integration.sql.permissions.behaviours import BEHAVIOURS, RACES
 from tests.integration.sql.permissions.fixture_rows import FixtureRows, actors, insert_fixture_rows, rolled_back
 from tests.integration.sql.permissions.matrix import DirectAccess
 from tests.integration.sql.permissions.mutants import MUTANTS, RACY, Mutant
+from tests.integration.sql.permissions.stage import Stage
 from tests.proof import first_in_test
 
 LEAST = 25

@@ -1,1 +1,0 @@
-"""The devices of an account: what the replicated events say of them, and how they sign."""
