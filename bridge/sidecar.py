@@ -80,6 +80,7 @@ class PendingAppProvider:
     ) -> None:
         self._table = table
         self._cold_loader = cold_loader
+        self._holds_lock = False  # before, another process may be the sidecar
         self._notify = notify
         self._inflight_calls = inflight_calls
         self._notifications_enabled = asyncio.Event()
@@ -117,7 +118,7 @@ class PendingAppProvider:
             self._cold_loader.language.locale = locale
 
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
-        if self._app.done() or self._cold_loader is None:
+        if self._app.done() or self._cold_loader is None or not self._holds_lock:
             return None
         return self._cold_loader.load(scope=scope, max_chars=max_chars)
 
@@ -125,6 +126,7 @@ class PendingAppProvider:
         """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
+                self._holds_lock = True
                 with paused_collection():
                     app_module = await asyncio.to_thread(importlib.import_module, "sync.open_app")
                 async with AsyncExitStack() as local:

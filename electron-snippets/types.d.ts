@@ -319,6 +319,7 @@ export interface HistoryJson {
 export interface HitJson {
   also: Array<string>;
   around: Array<string>;
+  author: 'app' | 'device' | 'file' | 'model' | 'program' | 'user';
   date: string;
   deviceId: string;
   eventId: string;

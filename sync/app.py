@@ -205,6 +205,7 @@ class App:
             )
         await self.document.reconcile()  # the document first takes what was recorded under the old id
         hardware = await asyncio.to_thread(read_hardware_id)
+        await self.devices.admit_successor(device_id)
         now = change_installation(self.settings.data_dir, lambda now: with_device_id(now, device_id, hardware))
         self.log.device_id, self.log.former_device_ids = now.device_identity(None)
         await self.devices.record_own_name()

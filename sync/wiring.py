@@ -139,6 +139,7 @@ def devices(
     redactor: Redactor,
     clock: Clock,
     settings: Settings,
+    key: DeviceKey,
 ) -> DeviceService:
     """The devices of the account, with those that were paired by code."""
 
@@ -148,7 +149,7 @@ def devices(
 
     paired = PairedDevices(events.database, account, has_other_profile, clock)
     listed = profile.folder / "devices.json"
-    return DeviceService(events, account, redactor, paired, list_file=listed, clock=clock, settings=settings)
+    return DeviceService(events, account, redactor, paired, key, list_file=listed, clock=clock, settings=settings)
 
 
 def lan(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from sync.log.event_catalogue import CATALOGUE, EventType
+from sync.log.event_catalogue import CATALOGUE
+from sync.log.event_types import EventType
 from tests.support import REPOSITORY
 
 DOCUMENT: Final = REPOSITORY / "docs" / "events.md"

@@ -19,14 +19,24 @@ from sync.accounts.paired_devices import PairedDevices
 from sync.clock import Clock, timestamp
 from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.auth.account import Account
+from sync.cloud.auth.device_key import DeviceKey
 from sync.cloud.auth.device_key_store import PairedDeviceRow
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import DeviceRow, EndedSessions
 from sync.document.read.other_devices import MAX_EVENTS, DeviceInfo, device_infos
 from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
+from sync.log.devices import store as registry_store
+from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import DECODE_ERRORS
-from sync.log.event_types import DEVICE_EVENT_TYPES, DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
+from sync.log.event_types import (
+    DEVICE_ADMITTED,
+    DEVICE_EVENT_TYPES,
+    DEVICE_HIDDEN,
+    DEVICE_REGISTERED,
+    DEVICE_RENAMED,
+    DEVICE_REVOKED,
+)
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
 from sync.redaction import Redactor
@@ -90,6 +100,7 @@ class DeviceService:
         account: Account,
         redactor: Redactor,
         paired: PairedDevices,
+        key: DeviceKey,
         *,
         list_file: Path,
         clock: Clock,
@@ -100,7 +111,8 @@ class DeviceService:
         self.account_changed = account.changed
         self._redactor = redactor.for_egress()
         self.paired = paired
-        paired.after_pairing = self.record_own_name
+        paired.after_pairing = self._on_pairing
+        self._key = key
         self._list_file = list_file
         self._clock = clock
         self._own_name = settings.device_name
@@ -188,19 +200,37 @@ class DeviceService:
         return None if owner is None else owner.user_id or None
 
     async def record_own_name(self) -> None:
-        """Record this device's name if it is new; other devices label its memory with it.
+        """Record this device's name and key if they are new; other devices label its memory with it.
 
         A guest has no other devices, so nothing is recorded until the first login or pairing.
         """
         if await self.account_id() is None and not await self.paired.read():
             return
-        known = (await self._device_facts()).get(self._log.device_id, DeviceInfo())
-        name = self._redactor.clean(self._own_name)
-        if known.own_name == name:
+        known = (await self.registry()).device(self._log.device_id)
+        name, key = self._redactor.clean(self._own_name), await self._key.public_key()
+        if known.own_name == name and key in known.keys:
             return
-        await self._record_event(
-            DEVICE_REGISTERED, {"name": name, "platform": platform.system(), "app_version": __version__}
-        )
+        about = {"name": name, "platform": platform.system(), "app_version": __version__, "public_key": key}
+        await self._record_event(DEVICE_REGISTERED, about)
+
+    async def registry(self) -> DeviceRegistry:
+        """The account's devices as the replicated events describe them."""
+        return await self._log.database.read(registry_store.read_registry)
+
+    async def admit(self, device_ids: Sequence[str]) -> None:
+        """Say that these devices are the user's too: what they change in the facts of others holds from now on."""
+        await self._record_event(DEVICE_ADMITTED, {"device_ids": list(device_ids)})
+
+    async def admit_successor(self, device_id: str) -> None:
+        """Admit the id that this device has from now on, if its present one is admitted."""
+        if (await self.registry()).device(self._log.device_id).is_admitted:
+            await self.admit([device_id])
+
+    async def _on_pairing(self, device_id: str) -> None:
+        """Admit a device that was paired by code: on both screens a person said that it is theirs."""
+        await self.record_own_name()
+        if not (await self.registry()).device(device_id).is_admitted:
+            await self.admit([device_id])
 
     async def _fetch_rows(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         return await self._account.cloud.list_devices(session)

@@ -26,7 +26,7 @@ class PairedDevices:
         self._account = account
         self._has_other_profile = has_other_profile
         self._clock = clock
-        self.after_pairing: Callable[[], Awaitable[None]] | None = None
+        self.after_pairing: Callable[[str], Awaitable[None]] | None = None
         self.changed = ChangeCounter()
 
     async def read(self) -> list[PairedDeviceRow]:
@@ -62,7 +62,7 @@ class PairedDevices:
         row = PairedDeviceRow(public_key, device_id, name, discovery_id, timestamp(self._clock.now()))
         await self._database.write(device_key_store.add_paired_device, row)
         if self.after_pairing is not None:
-            await self.after_pairing()
+            await self.after_pairing(device_id)
         self.changed.increment()
 
     async def forget(self, device_id: str) -> bool:

@@ -14,6 +14,7 @@ from sync.db.schema import events
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.devices import store as registry_store
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor, replicable_events
@@ -97,9 +98,7 @@ def apply_answer(
     may_lack = (
         outbox_store.clear_stale_numbers(connection, answer.events, beyond=beyond) or read_cursor(connection).may_lack
     )
-    outbox_store.set_server_numbers(connection, held)
-    if any(bounded_hlc(event) != event.hlc for event in held):
-        log_store.bump_order_version(connection, clock)
+    _note_held(connection, held, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
     if review is None:
         log_store.insert_events(connection, new)
@@ -113,6 +112,19 @@ def apply_answer(
         outbox_store.requeue_lost(connection, CLOUD)
     outbox_store.save_cursor(connection, CLOUD, replace(verdict.cursor, may_lack=may_lack and not verdict.caught_up))
     return len(new)
+
+
+def _note_held(connection: Transaction, held: Sequence[Event], clock: Clock) -> None:
+    """Note the server's numbers of held events.
+
+    One whose author no other channel proved is replaced: the server lets a device speak for itself only.
+    """
+    outbox_store.set_server_numbers(connection, held)
+    if any(bounded_hlc(event) != event.hlc for event in held):
+        log_store.bump_order_version(connection, clock)
+    if unproven := registry_store.unproven_ids(connection, [event.event_id for event in held]):
+        proven = without_erased_payloads(connection, [event for event in held if event.event_id in unproven])
+        registry_store.replace_unproven(connection, proven, clock)
 
 
 def without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:

@@ -9,6 +9,8 @@ from typing import Final
 
 from sync.context.budgets import ITEM_CHARS
 from sync.document.markdown.language import EN, ZH, Language
+from sync.log.authorship import UNPROVEN, Author, label_key
+from sync.log.model import Door
 from sync.recall.model import Hit
 from sync.recall.text.echo_filter import LINE_PREFIX
 from sync.recall.text.tokenizer import tokenize
@@ -16,20 +18,28 @@ from sync.redaction.prompt_fence import neutralise
 
 EXCERPT_SENTENCES: Final = 2
 MIN_ITEM_CHARS: Final = 60  # of a text that is shortened to fit; less says nothing
-ORIGIN_LABELS: Final[Mapping[Language, Mapping[str, str]]] = {
+AUTHOR_WORDS: Final[Mapping[Language, Mapping[str, str]]] = {  # by `label_key`
     ZH: {
-        "user-typed": "用户说",
-        "model-written": "模型写",
-        "imported": "导入",
-        "tool": "工具记录",
-        "peer": "其他设备",
+        Author.USER: "用户说",
+        Author.DEVICE: "用户说",
+        Author.MODEL: "模型写",
+        Author.PROGRAM: "工具记录",
+        Author.APP: "应用记录",
+        Author.FILE: "导入",
+        Door.PROJECT: "项目文件",
+        Door.CLOUD: "云端",
+        UNPROVEN: "未证实的设备",
     },
     EN: {
-        "user-typed": "the user said",
-        "model-written": "a model wrote",
-        "imported": "imported",
-        "tool": "noted by a tool",
-        "peer": "another device",
+        Author.USER: "the user said",
+        Author.DEVICE: "the user said",
+        Author.MODEL: "a model wrote",
+        Author.PROGRAM: "noted by a tool",
+        Author.APP: "noted by the app",
+        Author.FILE: "imported",
+        Door.PROJECT: "project file",
+        Door.CLOUD: "cloud",
+        UNPROVEN: "an unverified device",
     },
 }
 ELSEWHERE: Final = {ZH: "，其他设备", EN: ", on another device"}
@@ -98,9 +108,9 @@ def excerpt(text: str, term_weights: Mapping[str, float], limit: int = ITEM_CHAR
 
 
 def _line_head(hit: Hit, own_device_ids: Collection[str], language: Language) -> str:
-    item, labels = hit.item, ORIGIN_LABELS[language]
-    elsewhere = "" if item.device_id in own_device_ids else ELSEWHERE[language]
-    return f"- {LINE_PREFIX}{item.date} {labels.get(item.origin, labels['peer'])}{elsewhere}】"
+    word = AUTHOR_WORDS[language][label_key(hit.item.written, own_device_ids)]
+    elsewhere = "" if hit.item.device_id in own_device_ids else ELSEWHERE[language]
+    return f"- {LINE_PREFIX}{hit.item.date} {word}{elsewhere}】"
 
 
 def _line_text(hit: Hit, term_weights: Mapping[str, float], fence: str) -> str:

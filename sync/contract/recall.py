@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from sync.recall.model import Hit, SearchResult
 
 
-RecallOriginJson = Literal["user-typed", "model-written", "imported", "tool", "peer"]
+AuthorName = Literal["user", "device", "model", "program", "app", "file"]
 
 
 class PointerJson(TypedDict):
@@ -59,6 +59,7 @@ class HitJson(TypedDict):
     score: float
     parts: PartsJson
     origin: str
+    author: AuthorName
     deviceId: str
     projectId: str
     projectPath: str | None
@@ -129,9 +130,11 @@ class ContextJson(TypedDict):
 SCORE_DIGITS = 4  # of a score: more would differ between machines
 
 
-def search_to_json(value: "SearchResult", superseded: "Collection[int]" = ()) -> SearchJson:
+def search_to_json(
+    value: "SearchResult", own_device_ids: "Collection[str]", superseded: "Collection[int]" = ()
+) -> SearchJson:
     """`superseded`: the ids of such items."""
-    hits = [hit_to_json(found) for found in value.hits]
+    hits = [hit_to_json(found, own_device_ids) for found in value.hits]
     for answer, found in zip(hits, value.hits, strict=True):
         if found.item.item_id in superseded:
             answer["superseded"] = True
@@ -145,10 +148,10 @@ def search_to_json(value: "SearchResult", superseded: "Collection[int]" = ()) ->
     }
 
 
-def context_to_json(value: "TurnContext", *, explain: bool = False) -> ContextJson:
+def context_to_json(value: "TurnContext", own_device_ids: "Collection[str]", *, explain: bool = False) -> ContextJson:
     answer: ContextJson = {
         "context": value.text,
-        "hits": [hit_to_json(found) for found in value.hits],
+        "hits": [hit_to_json(found, own_device_ids) for found in value.hits],
         "partial": value.partial,
         "silence": value.silence,
     }
@@ -172,7 +175,7 @@ def _candidate_to_json(value: "Candidate") -> CandidateJson:
     }
 
 
-def hit_to_json(value: "Hit") -> HitJson:
+def hit_to_json(value: "Hit", own_device_ids: "Collection[str]") -> HitJson:
     kept, parts = value.item, value.parts
     answer: HitJson = {
         "eventId": kept.event_id,
@@ -188,6 +191,7 @@ def hit_to_json(value: "Hit") -> HitJson:
             "factor": round(parts.factor, SCORE_DIGITS),
         },
         "origin": kept.origin,
+        "author": kept.written.seen_from(own_device_ids).value,
         "deviceId": kept.device_id,
         "projectId": kept.project_id,
         "projectPath": kept.project_path,

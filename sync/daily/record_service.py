@@ -36,6 +36,7 @@ from sync.daily.records.changes import (
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput
+from sync.log.envelope import day_of
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     DAILY_UNDONE,
@@ -376,7 +377,10 @@ def _record_id(session_id: str | None, until_event_id: str | None) -> str | None
 
 def _local_time_of(event: Event, clock: Clock) -> datetime:
     """An event's time in the local zone, with the offset of its day."""
+    now = clock.now()
     try:
-        return clock.local(datetime.fromisoformat(event.ts))
+        moment, day = clock.local(datetime.fromisoformat(event.ts)), day_of(event, now)
     except (ValueError, OverflowError):
-        return clock.now()
+        return now
+    is_of_day = abs((moment.date() - day).days) <= 1
+    return moment if is_of_day else datetime.combine(day, moment.timetz())

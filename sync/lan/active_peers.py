@@ -96,7 +96,7 @@ class ActivePeers:
             if older.direction == stays and not older.channel.is_silent:
                 await self.dismiss(channel, RefusalCause.DUPLICATE, device_id)
                 return older
-        exchange = PeerExchange(self._log, self._device.guard, self._clock)
+        exchange = PeerExchange(self._log, self._device.guard, self._clock, device_id)
         now = timestamp(self._clock.now())
         peer = self.by_key[key] = ActivePeer(channel, exchange, *greeting, device_id, direction, now)
         self.changed.increment()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from sync.clock import Clock
-from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureGuard
+from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.lan import store
 from sync.lan.protocol import frames, records
 from sync.lan.protocol.frames import Message
@@ -18,7 +18,6 @@ from sync.lan.protocol.have_want import (
     SendEvents,
     StoreEvents,
 )
-from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import Event
 
@@ -26,15 +25,16 @@ log = logging.getLogger(__name__)
 
 
 class PeerExchange:
-    """The exchange of events with one peer. Methods yield the messages to send, in order.
+    """The exchange of events with one peer, `peer_device`. Methods yield the messages to send, in order.
 
     Errors: ProtocolError, DeviceForked, StorageError; what was stored by then stays.
     """
 
-    def __init__(self, events: EventLog, guard: ErasureGuard, clock: Clock) -> None:
+    def __init__(self, events: EventLog, guard: ErasureGuard, clock: Clock, peer_device: str) -> None:
         self._log = events
         self._guard = guard
         self._clock = clock
+        self.peer_device = peer_device
         self._conversation: PeerConversation | None = None
         self.sent = 0
         self.received = 0
@@ -71,7 +71,7 @@ class PeerExchange:
                     if found is None:  # this database is a new replica by now; its new list replaces the request
                         waiting.insert(0, ReadHoldings())
                         continue
-                    for part in records.parts_of(await self._sign_own_requests(found)):
+                    for part in records.parts_of(await self._guard.signer.sign(found)):
                         self.sent += len(part)
                         yield frames.Events(epoch, part)
                     yield frames.Sent(epoch)
@@ -83,15 +83,6 @@ class PeerExchange:
                     own = await self._log.database.read(store.read_holdings, self._conversation.own)
                     waiting = [*self._conversation.on_holdings(own), *waiting]
 
-    async def _sign_own_requests(self, found: Sequence[Event]) -> list[Event]:
-        """The events, with this device's signature on its own erasure requests; others keep their author's."""
-        own = self._own_device_ids()
-        signed: list[Event] = []
-        for event in found:
-            is_unsigned = event.type == PAYLOAD_FORGOTTEN and SIGNATURE_FIELD not in event.extra
-            signed += await self._guard.sign_requests([event]) if is_unsigned and event.device_id in own else [event]
-        return signed
-
     async def _take_in(self, came: StoreEvents) -> None:
         """Store what came, without malformed events; the first ones of a connection are logged."""
         received = records.parse_records(came.records, came.asked)
@@ -102,18 +93,16 @@ class PeerExchange:
         await self._store(received)
 
     async def _store(self, received: Sequence[Event]) -> None:
+        received = await self._guard.signer.mark_unproven(received, channel_device=self.peer_device)
         review = await self._guard.review_for(received)
         storing = partial(
             store.store_events,
             received=received,
             clock=self._clock,
-            own_device_ids=self._own_device_ids(),
+            own_device_ids=self._log.own_device_ids,
             review=review,
         )
         new = await self._log.database.write(storing)
         self.received += new
         if new:
             self._log.changed.increment()
-
-    def _own_device_ids(self) -> tuple[str, ...]:
-        return (self._log.device_id, *self._log.former_device_ids)

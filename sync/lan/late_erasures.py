@@ -29,7 +29,7 @@ async def follow_late_erasures(events: EventLog) -> None:
 
 async def repeat_late_erasures(events: EventLog) -> int:
     """Return how many events were named again."""
-    own = (events.device_id, *events.former_device_ids)
+    own = events.own_device_ids
     late = await events.database.read(partial(store.events_numbered_after_their_erasure, own_device_ids=own))
     if not late:
         return 0

@@ -1,7 +1,7 @@
 """The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.integrity.store import note_returned_numbers
-from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, replicable_events
+from sync.log.model import CLOUD, ERASURE_STATE_FIELD, LOCAL_FIELDS, Event, replicable_events
 from sync.log.retractions import Retractions
 
 
@@ -115,7 +115,7 @@ def _id_under(connection: Transaction, replica: str, number: int) -> str | None:
     return found
 
 
-def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Sequence[str]) -> list[str]:
+def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Collection[str]) -> list[str]:
     """This device's events that the server got after the request that erases them, and no request since."""
     return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
@@ -149,9 +149,9 @@ def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) 
 
 
 def _without_local_marks(event: Event) -> Event:
-    if ERASURE_STATE_FIELD not in event.extra:
+    if not any(name in event.extra for name in LOCAL_FIELDS):
         return event
-    extra = {name: value for name, value in event.extra.items() if name != ERASURE_STATE_FIELD}
+    extra = {name: value for name, value in event.extra.items() if name not in LOCAL_FIELDS}
     return replace(event, extra=extra)
 
 
@@ -160,15 +160,15 @@ def store_events(
     received: Sequence[Event],
     clock: Clock,
     *,
-    own_device_ids: Sequence[str],
+    own_device_ids: Collection[str],
     review: EventReview | None = None,
 ) -> int:
     """Store a peer's events in one transaction; return how many were new.
 
     Known ids stay as they are. Events that never leave a device are skipped. Payloads that an earlier request in this
-    log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
-    DeviceForked, and stores nothing, if another event has the number of one of them, or if another device has recorded
-    one under the id of this replica: then one of the two databases is a copy.
+    log erased stay away. Proven events of this device that a restored database
+    lost are sent to the cloud as well. Raises DeviceForked, and stores nothing, if another event has the number of one
+    of them, or if another device has recorded one under the id of this replica: then one of the two is a copy.
     """
     unique = {event.event_id: event for event in replicable_events(received)}
     known = log_store.known_ids(connection, list(unique))
@@ -186,7 +186,7 @@ def store_events(
     log_store.insert_events(connection, without_erased_payloads(connection, others))
     log_store.observe_remote_events(connection, new, clock)
     note_returned_numbers(connection, new, clock)
-    own = [event.event_id for event in new if event.device_id in own_device_ids]
+    own = [event.event_id for event in new if event.device_id in own_device_ids and event.is_proven]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
     return len(new)
 

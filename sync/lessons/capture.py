@@ -148,7 +148,7 @@ class LessonCapture:
         for lesson in known:
             if action in _actions_of(lesson):
                 _, sessions = store.find_evidence(connection, lesson.lesson_id)
-                if lesson.source != "mined" or found.error.session_id in sessions:
+                if lesson.source not in {"mined", "imported"} or found.error.session_id in sessions:
                     return []
                 return [
                     self._lessons.drafts.draft_counted(

@@ -1,9 +1,12 @@
 """Commands and files of tool calls: their keys, their shapes and their language. Standard library only."""
 
 # ruff: noqa: E501 - long patterns
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Final
 
 from sync.lessons.error_text import KEY_DIGITS, errors_in
@@ -192,6 +195,18 @@ def changes_something(command: str) -> bool:
     if program == "git":
         return len(words) > 1 and words[1] not in _READ_ONLY_GIT
     return program not in _READ_ONLY or ">" in command or " -i" in command
+
+
+def is_risky(texts: Iterable[str]) -> bool:
+    """Whether one of these commands or sentences downloads and runs something, deletes, or weakens security."""
+    return any(form.search(text) for text in texts for form in _risky_forms())
+
+
+@cache
+def _risky_forms() -> tuple[re.Pattern[str], ...]:
+    """By the form of a command. The file has the categories, where they come from, and examples of both sides."""
+    groups = json.loads(files(__package__).joinpath("risky_commands.json").read_text("utf-8"))["forms"]
+    return tuple(re.compile(form, re.IGNORECASE) for group in groups for form in group["forms"])
 
 
 def language_of(*, command: str = "", file_path: str = "", text: str = "") -> str:

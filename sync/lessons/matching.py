@@ -17,7 +17,6 @@ MAX_HINT_BYTES: Final = 480
 MIN_SIMILARITY: Final = 0.75  # share of common words of two messages
 MIN_SIMILAR_WORDS: Final = 4  # fewer prove nothing
 OBSERVED_CALLS: Final = 16  # calls after an error that are kept for mining: ten for its cure, six that show it held
-VISIBLE_STATES: Final = ("candidate", "held")
 MAX_ROWS: Final = 20
 MAX_OF_KEY: Final = 200  # newest lessons of one error that are compared; one about the same names is found before
 
@@ -27,8 +26,8 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 
 _COLUMNS: Final = "i.lesson_id, i.kind, i.state, i.occurrences, i.content, i.project_ids"
-_VISIBLE: Final = "i.removed = 0 and i.state in ('candidate', 'held')"
-_ORDER: Final = f"order by i.state = 'held' desc, i.helped - i.hurt desc, i.last_at desc limit {MAX_ROWS}"
+_VISIBLE: Final = "i.removed = 0 and i.state = 'held'"
+_ORDER: Final = f"order by i.helped - i.hurt desc, i.last_at desc limit {MAX_ROWS}"
 _BY_KEYS: Final = f"""select {_COLUMNS} from (
   select distinct lesson_id from lesson_keys where key in (%s) order by lesson_id desc limit {MAX_OF_KEY}) k
 join lesson_items i on i.lesson_id = k.lesson_id where {_VISIBLE} {_ORDER}"""
@@ -155,12 +154,7 @@ def terms_of(message: str) -> tuple[str, ...]:
 
 def hint_text(lesson_id: str, content: Mapping[str, Any], occurrences: int) -> str:
     """One line with the cure itself; empty if the lesson has none. It states what happened and gives no order."""
-    solution = content.get("solution")
-    if not isinstance(solution, Mapping):
-        return ""
-    actions = solution.get("actions")
-    parts = [solution.get("description"), *(actions if isinstance(actions, list) else ())]
-    cure = _one_line("; ".join(dict.fromkeys(part for part in parts if isinstance(part, str) and part.strip())))
+    cure = _one_line("; ".join(dict.fromkeys(part for part in texts_of_cure(content) if part.strip())))
     if not cure:
         return ""
     error = content.get("error")
@@ -168,6 +162,16 @@ def hint_text(lesson_id: str, content: Mapping[str, Any], occurrences: int) -> s
     name = _cut(": ".join(part for part in (str(kind or ""), _one_line(_message_of(content))) if part), 140)
     solved = "，解决：" if _has_han(cure) else "; solved by: "
     return counted_line(lesson_id, f"{name}{solved}{cure}", occurrences)
+
+
+def texts_of_cure(content: Mapping[str, Any]) -> list[str]:
+    """The description of a lesson's solution, and its actions."""
+    solution = content.get("solution")
+    if not isinstance(solution, Mapping):
+        return []
+    actions = solution.get("actions")
+    parts = [solution.get("description"), *(actions if isinstance(actions, list) else ())]
+    return [part for part in parts if isinstance(part, str)]
 
 
 def counted_line(lesson_id: str, text: str, occurrences: int) -> str:

@@ -15,7 +15,7 @@ LessonSource = Literal["said", "mined", "corrected", "imported"]
 ERROR: Final = "error"
 PATTERN: Final = "pattern"
 CORRECTION: Final = "correction"  # the type of a pattern that a user's correction is
-LEARNED_SOURCES: Final = frozenset({"mined", "corrected"})  # held after a second session
+SAID: Final = "said"  # by the person; what is of another source is held after a second session or a confirmation
 ID_PREFIX: Final[Mapping[str, str]] = {ERROR: "err", PATTERN: "pat"}
 _LINE: Final = re.compile(r":\d.*")  # of a location
 MAX_ID: Final = 128  # characters
@@ -82,17 +82,20 @@ class Lesson:
         return record
 
 
-def lesson_state(source: str, *, shares_term: bool, sessions: int, helped: int, hurt: int) -> str:
-    """The state: `held_back`, `candidate`, `held` or `contradicted`.
+def lesson_state(
+    source: str, *, shares_term: bool, sessions: int, helped: int, hurt: int, is_risky: bool = False
+) -> str:
+    """The state: `held_back`, `candidate`, `held` or `contradicted`. Only the cure of a held one is shown to an agent.
 
-    A mined cure that shares no word with its error needs one session more than others.
+    A mined cure that shares no word with its error needs one session more than others. For an imported one its tree
+    counts as a session. A risky cure is held only after a confirmation.
     """
     if hurt > helped:
         return "contradicted"
-    if source not in LEARNED_SOURCES or helped:
+    if source == SAID or helped:
         return "held"
-    support = sessions if shares_term else sessions - 1
-    return ("held_back", "candidate", "held")[min(max(support, 0), 2)]
+    support = sessions + 1 if source == "imported" else sessions if shares_term else sessions - 1
+    return ("held_back", "candidate", "candidate" if is_risky else "held")[min(max(support, 0), 2)]
 
 
 def text_field(value: Mapping[str, Any], name: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sync.lessons.commands import GENERAL, language_of
 from sync.lessons.error_text import quoted_names
-from sync.lessons.matching import VISIBLE_STATES
 from sync.lessons.model import ERROR, Lesson, file_of, text_field
 
 MAX_FINDINGS: Final = 20
@@ -59,7 +58,7 @@ def parse_diff(diff: str) -> list[ChangedFile]:
 
 def review(lessons: Sequence[Lesson], files: Sequence[ChangedFile]) -> list[ReviewFinding]:
     """The past errors that fit the files, the most frequent first; each once a file."""
-    errors = [lesson for lesson in lessons if lesson.kind == ERROR and lesson.state in VISIBLE_STATES]
+    errors = [lesson for lesson in lessons if lesson.kind == ERROR and lesson.state in {"candidate", "held"}]
     found = [one for file in files for lesson in errors if (one := _finding(lesson, file)) is not None]
     found.sort(key=lambda one: (-one.lesson.occurrences, one.lesson.lesson_id, one.path))
     return found[:MAX_FINDINGS]

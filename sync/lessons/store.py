@@ -11,9 +11,9 @@ from sync.db.engine import Transaction
 from sync.db.row_repair import has_valid_rows
 from sync.errors import StorageCorrupt
 from sync.lessons import matching
-from sync.lessons.commands import command_key
+from sync.lessons.commands import command_key, is_risky
 from sync.lessons.error_text import match_keys, named_key
-from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of
+from sync.lessons.matching import MatchedLesson, MatchRequest, find_match, terms_of, texts_of_cure
 from sync.lessons.mining import LessonCall
 from sync.lessons.model import ERROR, Lesson, identity_of, lesson_state, text_field
 from sync.log import store as log_store
@@ -83,7 +83,7 @@ def insert_lesson(
 ) -> None:
     """Add a lesson, or replace the one of its id."""
     state = lesson_state(lesson.source, shares_term=shares_term, sessions=len(sessions), helped=lesson.helped,
-                         hurt=lesson.hurt)  # fmt: skip
+                         hurt=lesson.hurt, is_risky=is_risky(texts_of_cure(lesson.content)))  # fmt: skip
     identity, text = identity_of(lesson.kind, lesson.content), json.dumps(lesson.content, ensure_ascii=False)
     values = (
         lesson.lesson_id, lesson.kind, identity, lesson.source, state, int(shares_term), json.dumps(list(sessions)),
@@ -250,7 +250,7 @@ def lessons_of_failed_calls(connection: Transaction) -> list[tuple[LessonCall, L
         f"select {call}, {item} from (select * from lesson_calls where error_key is not null"  # noqa: S608
         f" order by position desc limit {_FAILED_CALLS_READ}) c join lesson_keys k on k.key = c.error_key"
         " join lesson_items i on i.lesson_id = k.lesson_id"
-        " where i.removed = 0 and i.state in ('candidate', 'held') order by c.position desc, i.lesson_id"
+        " where i.removed = 0 and i.state = 'held' order by c.position desc, i.lesson_id"
     )
     width = _CALL.count(",") + 1
     rows = connection.exec_driver_sql(query)

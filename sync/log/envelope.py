@@ -5,15 +5,28 @@ Field names are a contract with other programs; unknown fields of newer writers 
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import date, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.clock import EPOCH, MAX_CLOCK_DRIFT, format_hlc, parse_hlc, to_unix_ms
+from sync.clock import MAX_CLOCK_DRIFT, format_hlc, from_unix_ms, parse_hlc, to_unix_ms
 from sync.errors import InvalidInput
-from sync.log.model import ERASURE_STATE_FIELD, GLOBAL_PROJECT, MAX_NAME_LENGTH, Event, EventScope, scope_of
+from sync.log.authorship import author_of
+from sync.log.model import (
+    DOOR_FIELD,
+    GLOBAL_PROJECT,
+    LOCAL_FIELDS,
+    MAX_NAME_LENGTH,
+    Door,
+    Event,
+    EventScope,
+    Origin,
+    is_imported,
+    scope_of,
+)
 
 
 class _WireEvent(msgspec.Struct):
@@ -54,12 +67,13 @@ SENT_FIELDS: Final = (
     *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),
 )
 _sent_values: Final = attrgetter(*SENT_FIELDS)
-KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
+KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", "author", *LOCAL_FIELDS}
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Return the public JSON object: the wire record with the reach, the position and the server number."""
-    return {**to_wire(event), "reach": str(event.reach), "position": event.position, "seq": event.server_seq}
+    """Return the public JSON object: the wire record with the reach, position, server number and author."""
+    own = {"reach": str(event.reach), "position": event.position, "seq": event.server_seq}
+    return {**to_wire(event), **own, "author": str(author_of(event).author)}
 
 
 def to_wire(event: Event) -> dict[str, Any]:
@@ -79,7 +93,7 @@ def from_wire(value: Mapping[str, Any]) -> Event:
     fields |= {
         "project_id": known.project_id or GLOBAL_PROJECT,
         "session_id": known.session_id or "",
-        "local_date": known.local_date or _utc_day_of(known.hlc),
+        "local_date": known.local_date or _local_date(parse_hlc(known.hlc)[0], 0).isoformat(),
         "utc_offset": known.utc_offset or 0,
     }
     extra = {key: item for key, item in value.items() if key not in KNOWN_FIELDS}
@@ -102,6 +116,39 @@ def bounded_hlc(event: Event) -> str:
         return min(event.hlc, format_hlc(parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS))
     except InvalidInput:  # the server's time cannot be parsed
         return event.hlc
+
+
+def said_ms(event: Event) -> int:
+    """Return the time of an event's HLC, no later than the server received it if the author's clock was ahead."""
+    bounded = bounded_hlc(event)
+    return parse_hlc(bounded)[0] - (0 if bounded == event.hlc else _DRIFT_LIMIT_MS)
+
+
+def day_of(event: Event, now: datetime | None = None) -> date:
+    """Return the day of an event at its author's place: `local_date`, unless the author's clock was wrong.
+
+    `now` bounds what the server has not seen, for an answer of this device alone. A day that an import or a program
+    names comes from no clock.
+    """
+    seen_ms = None if now is None else to_unix_ms(now)
+    with suppress(InvalidInput):
+        seen_ms = seen_ms if event.server_ts is None else parse_timestamp_ms(event.server_ts)
+    ordered = _local_date(said_ms(event), event.utc_offset)
+    try:
+        named = date.fromisoformat(event.local_date)
+    except ValueError:
+        return ordered
+    is_stated = is_imported(event) or event.origin == Origin.TOOL or event.extra.get(DOOR_FIELD) == Door.PROGRAM
+    if seen_ms is None or is_stated:
+        return named
+    if parse_hlc(event.hlc)[0] > seen_ms + _DRIFT_LIMIT_MS:  # the HLC still follows a clock that was ahead
+        seen = _local_date(seen_ms, event.utc_offset)
+        return named if (named - seen).days <= 1 else seen
+    return named if abs((named - ordered).days) <= 1 else ordered
+
+
+def _local_date(unix_ms: int, utc_offset: int) -> date:
+    return from_unix_ms(unix_ms + utc_offset * 60_000).date()
 
 
 def bounded_time(now: datetime, server_ts: str | None) -> datetime:
@@ -127,13 +174,6 @@ def is_clock_ahead(event: Event) -> bool:
 def postgres_json_size(value: object) -> int:
     """Return the size of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
     return len(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode())
-
-
-def _utc_day_of(hlc: str) -> str:
-    try:
-        return (EPOCH + timedelta(milliseconds=parse_hlc(hlc)[0])).date().isoformat()
-    except OverflowError:
-        return EPOCH.date().isoformat()
 
 
 def parse_timestamp(text: str, *, field: str = "ts") -> datetime:

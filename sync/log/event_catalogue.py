@@ -6,11 +6,11 @@ export, by retention and by replication; `read_by` names the readers that treat 
 
 from typing import Final
 
-import msgspec
-
+from sync.log.devices.device_only_events import LESSON_EVENT_TYPES, NOTE_EVENT_TYPES
 from sync.log.event_types import (
     DAILY_UNDONE,
     DAY_FOLDED,
+    DEVICE_ADMITTED,
     DEVICE_HIDDEN,
     DEVICE_REGISTERED,
     DEVICE_RENAMED,
@@ -26,20 +26,7 @@ from sync.log.event_types import (
     FACT_REJECTED,
     FACT_RETRACTED,
     FACT_SUPERSEDED,
-    LESSON_COUNTED,
-    LESSON_EDITED,
-    LESSON_LEARNED,
-    LESSON_OBSERVED,
-    LESSON_REMOVED,
     MEMORY_FACT,
-    MEMORY_INDEX_UPDATED,
-    MEMORY_NOTE_CREATED,
-    MEMORY_NOTE_DELETED,
-    MEMORY_NOTE_UPDATED,
-    MEMORY_QUESTION_ANSWERED,
-    MEMORY_QUESTION_ASKED,
-    MEMORY_QUESTION_EXPIRED,
-    MEMORY_RETRIEVE_PERFORMED,
     MESSAGE,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
@@ -58,24 +45,10 @@ from sync.log.event_types import (
     SESSION_STARTED,
     TOOL_CALL,
     USER_FEEDBACK,
+    EventType,
 )
 
-
-class EventType(msgspec.Struct, frozen=True):
-    """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
-
-    `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.
-    """
-
-    name: str
-    meaning: str
-    payload: tuple[str, ...]
-    emitted_by: tuple[str, ...]
-    read_by: tuple[str, ...] = ()
-    is_device_only: bool = False
-
-
-_OTHER_PROGRAMS: Final = "other programs"
+OTHER_PROGRAMS: Final = "other programs"
 _RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags", "marks", "importance")
 _EDITORS: Final = ("document.capture.exchange_events", "document.shared.local_edits")
 
@@ -84,28 +57,28 @@ _SESSION_TYPES: Final = (
         SESSION_STARTED,
         "A session begins.",
         ("title?", "summary?", "tags?"),
-        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("archive.chat_events", OTHER_PROGRAMS),
         ("sessions", "insights"),
     ),
     EventType(
         SESSION_FINALIZED,
         "A session ends. A later event of the session reopens it.",
         ("title?", "summary?", "reason?", "tags?"),
-        ("log.sessions.model", _OTHER_PROGRAMS),
+        ("log.sessions.model", OTHER_PROGRAMS),
         ("sessions", "daily", "insights"),
     ),
     EventType(
         SESSION_ENDED,
         "The same as `session_finalized`, under the name that imported conversations use.",
         ("title?", "summary?", "reason?", "tags?"),
-        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("archive.chat_events", OTHER_PROGRAMS),
         ("sessions", "daily", "insights"),
     ),
     EventType(
         SESSION_META,
         "Facts about a session as a whole. They do not reopen it.",
         ("title?", "summary?", "tags?"),
-        (_OTHER_PROGRAMS,),
+        (OTHER_PROGRAMS,),
         ("sessions", "insights"),
     ),
     EventType(
@@ -114,26 +87,27 @@ _SESSION_TYPES: Final = (
         ("session_id?", "unnamed?", "on"),
         ("log.sessions.pauses",),
         ("sessions", "daily records"),
+        is_internal=True,
     ),
     EventType(
         MESSAGE,
         "One message of a conversation, whole or as a part.",
         ("role?", "content?"),
-        ("document.capture.exchange_events", _OTHER_PROGRAMS),
+        ("document.capture.exchange_events", OTHER_PROGRAMS),
         ("recall", "daily", "insights", "erasure"),
     ),
     EventType(
         TOOL_CALL,
         "A model called a tool.",
         ("tool?", "details?", "stage?"),
-        ("lessons.capture", _OTHER_PROGRAMS),
+        ("lessons.capture", OTHER_PROGRAMS),
         ("insights",),
     ),
     EventType(
         USER_FEEDBACK,
         "The user's verdict on what a model did, or on an instinct.",
         ("feedback_type?", "content?", "instinct_id?"),
-        (_OTHER_PROGRAMS,),
+        (OTHER_PROGRAMS,),
         ("recall", "insights", "lessons"),
     ),
 )
@@ -154,7 +128,7 @@ _FACT_TYPES: Final = (
         MEMORY_FACT,
         "A fact about the user or a project: found in what the user typed, or proposed by another program.",
         _FACT_FIELDS,
-        (_FACT_EMITTER, _OTHER_PROGRAMS),
+        (_FACT_EMITTER, OTHER_PROGRAMS),
         ("understanding", "recall", "insights", "erasure"),
     ),
     EventType(
@@ -232,6 +206,7 @@ _DOCUMENT_TYPES: Final = (
         "The user restored an earlier version; the events that follow hold its changes.",
         ("sha256", "operations"),
         ("document.versions.file_history",),
+        is_internal=True,
     ),
 )
 
@@ -278,6 +253,7 @@ _DAILY_TYPES: Final = (
         (*_RECORD_FIELDS, "undoes", "gone?"),
         ("daily.record_service",),
         ("daily records", "recall", "erasure"),
+        is_internal=True,
     ),
 )
 
@@ -288,6 +264,7 @@ _RETRACTING: Final = (
         ("event_ids",),
         ("log.ingest", "document.erasure.erasure", "document.versions.rescan"),
         ("erasure", "document", "recall", "daily records", "insights"),
+        is_internal=True,
     ),
     EventType(
         PAYLOAD_EXPIRED,
@@ -296,6 +273,7 @@ _RETRACTING: Final = (
         ("log.ingest",),
         ("erasure", "recall", "insights"),
         is_device_only=True,
+        is_internal=True,
     ),
     EventType(
         PAYLOAD_REDACTED,
@@ -303,6 +281,7 @@ _RETRACTING: Final = (
         ("event_id", "payload"),
         ("document.versions.rescan",),
         ("erasure", "document", "recall", "daily records", "insights"),
+        is_internal=True,
     ),
 )
 
@@ -310,12 +289,26 @@ _DEVICE_TYPES: Final = (
     EventType(
         DEVICE_REGISTERED,
         "A device of the account introduces itself, again if its facts change.",
-        ("name", "platform", "app_version"),
+        ("name", "platform", "app_version", "public_key?"),
         ("accounts.devices",),
         ("device list",),
+        is_internal=True,
     ),
     EventType(
-        DEVICE_RENAMED, "The user gave a device a name.", ("device_id", "name"), ("accounts.devices",), ("device list",)
+        DEVICE_ADMITTED,
+        "An admitted device says that others are the user's too.",
+        ("device_ids", "recovery?"),
+        ("accounts.devices",),
+        ("device list", "understanding"),
+        is_internal=True,
+    ),
+    EventType(
+        DEVICE_RENAMED,
+        "The user gave a device a name.",
+        ("device_id", "name"),
+        ("accounts.devices",),
+        ("device list",),
+        is_internal=True,
     ),
     EventType(
         DEVICE_REVOKED,
@@ -323,6 +316,7 @@ _DEVICE_TYPES: Final = (
         ("device_id",),
         ("accounts.devices",),
         ("device list",),
+        is_internal=True,
     ),
     EventType(
         DEVICE_HIDDEN,
@@ -331,56 +325,10 @@ _DEVICE_TYPES: Final = (
         ("accounts.devices",),
         ("device list",),
         is_device_only=True,
+        is_internal=True,
     ),
 )
 
-
-def _local_type(name: str, meaning: str, payload: tuple[str, ...], emitter: str, *read_by: str) -> EventType:
-    return EventType(name, meaning, payload, (emitter,), read_by, is_device_only=True)
-
-
-_LESSON_FIELDS: Final = ("lesson_id", "kind", "source", "content", "session_id?", "shares_term?")
-_EDIT_FIELDS: Final = ("lesson_id", "kind", "content", "source?", "evidence?")
-_OBSERVED_FIELDS: Final = ("session_id", "tool", "command", "file_path")
-_ERROR_FIELDS: Final = ("error_key?", "error_type?", "message?", "language?")
-_LESSON_READERS: Final = ("lessons", "recall", "erasure")
-_RECORD, _EDIT = (
-    "An error with its cure, or a pattern, with the record of its JSON file.",
-    "The record of a lesson after a change.",
-)
-_GONE, _COUNTS = (
-    "A lesson was removed; its id is not given again.",
-    "`occurrences`, `helped`, `hurt`, `shown`, `supported`",
-)
-_OBSERVED = "A captured tool call near an error, with its command and the text of the error."
-_COUNT_FIELDS: Final = ("lesson_id", "counter", "by?", "at?", "session_id?")
-_LESSON_TYPES: Final = (
-    _local_type(LESSON_LEARNED, _RECORD, _LESSON_FIELDS, "lessons.drafts", *_LESSON_READERS),
-    _local_type(LESSON_EDITED, _EDIT, _EDIT_FIELDS, "lessons.drafts", *_LESSON_READERS),
-    _local_type(LESSON_REMOVED, _GONE, ("lesson_id",), "lessons.service", "lessons", "recall"),
-    _local_type(LESSON_COUNTED, f"A counter of a lesson rises: {_COUNTS}.", _COUNT_FIELDS, "lessons.drafts", "lessons"),
-    _local_type(LESSON_OBSERVED, _OBSERVED, (*_OBSERVED_FIELDS, *_ERROR_FIELDS), "lessons.capture", "lessons"),
-)
-
-_NOTE_FIELDS: Final = (
-    *("note_id", "file", "sha256", "title", "status", "shared", "text", "session?", "by", "duplicate_of?"),
-)
-_QUESTION_FIELDS: Final = (
-    *("question_id", "action", "asked_at", "note_id", "note_sha256", "new_note_id", "layer", "payload", "session"),
-)
-_NOTE_READERS: Final = ("notes", "recall", "erasure")
-_ANSWER_FIELDS: Final = ("question_id", "option")
-_FILES, _SERVICE = "notes.workspace", "notes.service"
-_NOTE_TYPES: Final = (
-    _local_type(MEMORY_NOTE_CREATED, "A note is new, or read first.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
-    _local_type(MEMORY_NOTE_UPDATED, "A note has another text.", _NOTE_FIELDS, _FILES, *_NOTE_READERS),
-    _local_type(MEMORY_NOTE_DELETED, "A note is gone.", ("note_id", "by"), _FILES, "notes", "recall"),
-    _local_type(MEMORY_INDEX_UPDATED, "INDEX.md was written; `repairs` counts its repairs.", ("repairs",), _FILES),
-    _local_type(MEMORY_RETRIEVE_PERFORMED, "Notes were retrieved.", ("adopted", "sniffed"), "notes.queries", "notes"),
-    _local_type(MEMORY_QUESTION_ASKED, "The user is asked first.", _QUESTION_FIELDS, _SERVICE, "notes", "erasure"),
-    _local_type(MEMORY_QUESTION_ANSWERED, "A question was answered.", _ANSWER_FIELDS, _SERVICE, "notes"),
-    _local_type(MEMORY_QUESTION_EXPIRED, "Unanswered, or the note changed.", ("question_id",), _SERVICE, "notes"),
-)
 
 CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Sessions": _SESSION_TYPES,
@@ -389,11 +337,13 @@ CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
     "Daily records": _DAILY_TYPES,
     "Erasure and redaction": _RETRACTING,
     "Devices": _DEVICE_TYPES,
-    "Lessons": _LESSON_TYPES,
-    "Notes": _NOTE_TYPES,
+    "Lessons": LESSON_EVENT_TYPES,
+    "Notes": NOTE_EVENT_TYPES,
 }
 NOTE_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
 EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
+
+INTERNAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_internal)
 
 # No other module decides what may leave the device.
 DEVICE_LOCAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_device_only)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 # Sessions and what other programs append.
 SESSION_STARTED: Final = "session_started"
 SESSION_FINALIZED: Final = "session_finalized"
@@ -49,6 +51,7 @@ DEVICE_REGISTERED: Final = "device_registered"
 DEVICE_RENAMED: Final = "device_renamed"
 DEVICE_REVOKED: Final = "device_revoked"
 DEVICE_HIDDEN: Final = "device_hidden"
+DEVICE_ADMITTED: Final = "device_admitted"
 
 # Lessons.
 LESSON_LEARNED: Final = "lesson_learned"
@@ -98,3 +101,21 @@ FACT_TYPES: Final = (*FACT_TEXT_TYPES, *FACT_VERDICT_TYPES)
 LESSON_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, LESSON_OBSERVED)
 NOTE_TEXT_TYPES: Final = (MEMORY_NOTE_CREATED, MEMORY_NOTE_UPDATED, MEMORY_QUESTION_ASKED)  # hold text of a note
 DEVICE_EVENT_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN)
+REGISTRY_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_ADMITTED)  # replicated
+
+
+class EventType(msgspec.Struct, frozen=True):
+    """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
+
+    Programs cannot append an internal one: it ends, erases or hides something, or says which devices there are.
+
+    `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.
+    """
+
+    name: str
+    meaning: str
+    payload: tuple[str, ...]
+    emitted_by: tuple[str, ...]
+    read_by: tuple[str, ...] = ()
+    is_device_only: bool = False
+    is_internal: bool = False

@@ -12,13 +12,9 @@ from msgspec.structs import replace
 from sync.clock import UTC_CLOCK, Clock, local_day_and_offset
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import check_name, parse_timestamp, parse_timestamp_ms, postgres_json_size
+from sync.log.event_catalogue import INTERNAL_TYPES
 from sync.log.event_types import (
     DOCUMENT_EVENT_TYPES,
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_MOVED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
     FACT_TYPES,
     MESSAGE,
     PAYLOAD_EXPIRED,
@@ -26,11 +22,18 @@ from sync.log.event_types import (
     RECORD_CHANGE_TYPES,
 )
 from sync.log.model import (
+    CLIENT_ID_FIELD,
+    DOOR_FIELD,
+    ERASURE_STATE_FIELD,
+    IMPORTED_FROM_FIELD,
     MAX_EVENT_BYTES,
     MAX_EVENT_ID_LENGTH,
     MAX_NAME_LENGTH,
     MAX_PAGE_EVENTS,
     SCHEMA_VERSION,
+    SIGNATURE_FIELD,
+    UNPROVEN_FIELD,
+    Door,
     EventDraft,
     EventScope,
     Origin,
@@ -57,14 +60,11 @@ ELLIPSIS: Final = "..."  # after a shortened text
 
 # Fields that this replica sets itself, except for the local day of a given time.
 RESERVED_FIELDS: Final = frozenset(
-    {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
+    {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position", "author"}
     | {"seq", "server_ts"}  # set by the server
+    | {DOOR_FIELD, SIGNATURE_FIELD, UNPROVEN_FIELD, IMPORTED_FROM_FIELD, CLIENT_ID_FIELD, ERASURE_STATE_FIELD}
 )
 
-
-# Types whose events write lines of the document, and the origins that would present them as the user's own words.
-_DOCUMENT_TYPES: Final = frozenset({EXCHANGE_RECORDED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED})
-_USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})
 
 # Types whose text is shown line by line, so that each line can name its author.
 _LINE_TYPES: Final = frozenset({*DOCUMENT_EVENT_TYPES, *FACT_TYPES, *RECORD_CHANGE_TYPES})
@@ -163,8 +163,19 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         )
 
     def build_appended(self, value: object) -> EventDraft:
-        """Build an event that a program appends. It cannot add document lines or facts as the user's own words."""
-        return self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
+        """Build an event that a program appends: whatever its type, its author is the program.
+
+        Raises InvalidInput for a type that only this program emits.
+        """
+        event_type = value.get("type") if isinstance(value, Mapping) else None
+        if event_type in INTERNAL_TYPES:
+            raise InvalidInput(
+                f"events of the type {event_type} are made by this program alone",
+                field="type",
+                hint="Use the command or method of that name: `events forget`, `devices …`, `daily skip`.",
+            )
+        draft = self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
+        return replace(draft, door=Door.PROGRAM)
 
     def build_batch(self, values: object) -> list[EventDraft]:
         """Build all drafts of a batch, or none."""
@@ -256,18 +267,15 @@ class DraftBuilder(msgspec.Struct, frozen=True):
 
 
 def _without_user_origin(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Replace origins of the user by `tool` in events that write document lines, state facts or answer about them."""
-    if value.get("type") in FACT_TYPES and value.get("origin") == Origin.USER:
-        return {**value, "origin": str(Origin.TOOL)}
-    if value.get("type") not in _DOCUMENT_TYPES:
-        return value
+    """Replace an origin that would present a program's event, or a preference in it, as the user's own words."""
     payload = value.get("payload")
     if isinstance(payload, Mapping) and isinstance(payload.get("preferences"), list):
         preferences = [
             {**one, "origin": str(Origin.TOOL)} if isinstance(one, Mapping) else one for one in payload["preferences"]
         ]
         value = {**value, "payload": {**payload, "preferences": preferences}}
-    return {**value, "origin": str(Origin.TOOL)} if value.get("origin") in _USER_ORIGINS else value
+    is_claimed = value.get("origin") in (Origin.USER, Origin.IMPORTED, Origin.PEER)
+    return {**value, "origin": str(Origin.TOOL)} if is_claimed else value
 
 
 def _message_text(message: Mapping[str, Any]) -> str:

@@ -59,6 +59,11 @@ class EventLog:
         self.quarantine = EventQuarantine(database, self.changed)
         self._clock = clock
 
+    @property
+    def own_device_ids(self) -> frozenset[str]:
+        """Return the id of this device, and those that it had before."""
+        return frozenset((self.device_id, *self.former_device_ids))
+
     def append_in(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """Append within the caller's transaction. Raises StorageBusy if `writes_stopped`."""
         if self.writes_stopped:
@@ -137,10 +142,6 @@ class EventLog:
         if not types:
             return await self.database.read(store.newest_position)
         return await self.database.read(store.newest_position_of_types, types)
-
-    async def last_own_seq(self) -> int:
-        """Return the number of this replica's newest event."""
-        return await self.database.read(store.last_own_seq)
 
     async def outbox(self, destination: str = CLOUD, *, after_pending_writes: bool = False) -> OutboxCounts:
         """Count deliveries; with `after_pending_writes`, after the writes that were queued before."""

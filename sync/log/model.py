@@ -18,6 +18,12 @@ MAX_NAME_LENGTH: Final = 256  # of project ids, session ids and types
 MAX_PAGE_EVENTS: Final = 1_000  # in one answer
 GLOBAL_PROJECT: Final = "proj_global"
 ERASURE_STATE_FIELD: Final = "held"  # in `extra` of a large erasure request; never sent
+DOOR_FIELD: Final = "door"  # in `extra`: where the event was recorded
+SIGNATURE_FIELD: Final = "signature"  # in `extra`: the author's proof on another channel than the server's
+UNPROVEN_FIELD: Final = "unproven"  # in `extra`: the channel did not prove the author; never sent
+IMPORTED_FROM_FIELD: Final = "imported_from"  # in `extra`: the envelope of the event that was imported
+CLIENT_ID_FIELD: Final = "client_id"  # in `extra`: the id that a program gave its event
+LOCAL_FIELDS: Final = (ERASURE_STATE_FIELD, UNPROVEN_FIELD)  # of the envelope; they never leave the device
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
 
@@ -41,6 +47,21 @@ class Origin(StrEnum):
     IMPORTED = "imported"
     TOOL = "tool"
     PEER = "peer"
+
+
+class Door(StrEnum):
+    """Where an event was recorded. What this program derives itself has none, nor have events of before doors."""
+
+    UPDATE = "update"  # `memory/update`: the user's message and the model's answer
+    HAND = "hand"  # an edit of the memory file, or of a page or note outside a repository
+    SAVE = "save"  # `memory/save`
+    COMMAND = "command"  # a terminal, a spoken command, or a method that carries a person's decision
+    PANEL = "panel"
+    PROGRAM = "program"  # `events append`, `daily/add`, hooks, MCP
+    APP = "app_db"  # the app's own cache
+    CLOUD = "cloud_document"  # the document's row in the cloud, written without a device
+    IMPORT = "import"  # a file whose author nothing proves
+    PROJECT = "project"  # files of a repository
 
 
 class EventScope(StrEnum):
@@ -74,6 +95,8 @@ def is_excluded_from_import(event_type: object) -> bool:
 class EventDraft(msgspec.Struct, frozen=True):
     """An event before it has a place in the log. A missing `event_id` or `ts` is minted.
 
+    `door`: where it was recorded; None if this program derives it.
+
     `local_date` and `utc_offset` are those of the author's place; without them, those of now.
     """
 
@@ -85,9 +108,16 @@ class EventDraft(msgspec.Struct, frozen=True):
     event_id: str | None = None
     ts: str | None = None
     origin: Origin = Origin.USER
+    door: Door | None = None
     extra: CleanPayload | None = None
     local_date: str | None = None
     utc_offset: int | None = None
+
+    @property
+    def envelope_extra(self) -> dict[str, Any]:
+        """Return the fields of the envelope that are not columns of their own."""
+        extra = self.extra.value if self.extra else {}
+        return extra if self.door is None else {**extra, DOOR_FIELD: str(self.door)}
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -118,6 +148,17 @@ class Event(msgspec.Struct, frozen=True):
     def replica_key(self) -> tuple[str, int]:
         """Return the replica and the number in it."""
         return self.replica_id, self.replica_seq
+
+    @property
+    def door(self) -> str | None:
+        """Return where the event was recorded, one of `Door` unless a newer program wrote it."""
+        door = self.extra.get(DOOR_FIELD)
+        return door if isinstance(door, str) else None
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether the channel, or a signature, proved the device of this event."""
+        return UNPROVEN_FIELD not in self.extra
 
 
 def text_in(event: Event, name: str) -> str | None:

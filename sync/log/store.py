@@ -174,7 +174,7 @@ def append(
             reach=scope_of(draft.type),
             local_date=draft.local_date or now.date().isoformat(),
             utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
-            extra=draft.extra.value if draft.extra else {},
+            extra=draft.envelope_extra,
         )
         new[event.event_id] = event
         results.append((event, False))

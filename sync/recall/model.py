@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from sync.log.authorship import Authorship
 from sync.log.model import GLOBAL_PROJECT
 from sync.recall.ranking.fusion import Preset
 from sync.recall.relevance.calibration import NO_EVIDENCE, ItemEvidence
@@ -74,6 +75,7 @@ class StoredItem(msgspec.Struct, frozen=True):
     session_id: str
     device_id: str
     origin: str
+    written: Authorship
     importance: float
     marks: tuple[str, ...]
 

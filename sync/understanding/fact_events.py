@@ -19,7 +19,7 @@ from sync.log.event_types import (
     FACT_SUPERSEDED,
     MEMORY_FACT,
 )
-from sync.log.model import GLOBAL_PROJECT, Event, EventDraft, Origin
+from sync.log.model import GLOBAL_PROJECT, Door, Event, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding.model import (
     MAX_STATEMENT_LENGTH,
@@ -105,11 +105,13 @@ def answer_draft(
     statement: Statement | None = None,
     superseded_by: str | None = None,
     reason: str | None = None,
+    door: Door | None = Door.COMMAND,
 ) -> EventDraft:
     """The event of the user's answer about a fact.
 
     `fact_ids`: the fact's id first, then those of its other statements, so that the answer holds after one is erased.
     `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
+    `door`: where the user answered.
     """
     event_type, payload = EVENT_OF_ANSWER[kind], dict[str, Any](fact_id=fact_ids[0])
     if len(fact_ids) > MAX_NAMED:  # what is said in every message: the oldest and the newest
@@ -122,7 +124,7 @@ def answer_draft(
         payload["by_id"] = superseded_by
     if reason is not None:
         payload["reason"] = reason
-    return EventDraft(type=event_type, payload=redactor.clean_payload(payload), origin=Origin.USER)
+    return EventDraft(type=event_type, payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
 
 
 def _statement_fields(statement: Statement) -> dict[str, Any]:

@@ -139,7 +139,9 @@ def accept_operations(
             drafts[str(stated.event_id)] = stated
         if older is not None and operation.op != "add":
             by = None if stated is None else stated.event_id
-            answers.append(answer_draft(AnswerKind.SUPERSEDED, older.statement_ids, redactor, superseded_by=by))
+            answers.append(
+                answer_draft(AnswerKind.SUPERSEDED, older.statement_ids, redactor, superseded_by=by, door=None)
+            )
     return AcceptedOperations([*drafts.values(), *answers], refused)
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -376,14 +376,23 @@ class TestBesideASidecar:
         assert question_counts(home.file.read_text("utf-8")) == {"没有服务": 1}
 
 
+FIRST_CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("initialize", {}),
+    ("memory/load", {"waitMs": 0}),
+    ("memory/update", {"userMessage": "二", "aiResponse": "好的"}),
+)
+
+
 class TestServe:
     def test_a_second_one_on_the_same_data_says_already_running(self, home: Home) -> None:
         with Sidecar(home) as first:
             first.update("一")
             second = Sidecar(home)
-            with pytest.raises(CallFailed) as refused:
-                second.update("二")
-            assert refused.value.kind == "already_running"
+            calls = [second.send(method, **params) for method, params in FIRST_CALLS]
+            for call in calls:
+                with pytest.raises(CallFailed) as refused:
+                    second.wait_for_response(call)
+                assert refused.value.kind == "already_running"
             assert second.process.wait(ANSWER_WITHIN) == 1
             told = (home.folder / "stderr.log").read_text("utf-8")
             assert "error: another process serves" in told

@@ -10,6 +10,7 @@ import pytest
 from sync.context.model import Candidate, Outcome, Reason, TurnContext
 from sync.contract import recall as contract
 from sync.contract.recall import ContextJson, SearchJson
+from sync.log.authorship import Author, Authorship
 from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem, TalkPart
 from sync.recall.relevance.calibration import ItemEvidence
 
@@ -28,9 +29,11 @@ KEPT: Final = StoredItem(
     session_id="sess_1",
     device_id="device-a",
     origin="user-typed",
+    written=Authorship(Author.USER, "device-a", "hand"),
     importance=0.5,
     marks=("important",),
 )
+OWN: Final = ("device-a",)
 HITS: Final = (
     Hit(
         KEPT,
@@ -46,15 +49,16 @@ HITS: Final = (
 )
 SAMPLES: Final[dict[str, tuple[Any, type]]] = {
     "search": (
-        contract.search_to_json(SearchResult(HITS, "used", 1_767_858_552_000, None, includes_old=False)),
+        contract.search_to_json(SearchResult(HITS, "used", 1_767_858_552_000, None, includes_old=False), OWN),
         SearchJson,
     ),
-    "superseded": (contract.search_to_json(SearchResult(HITS[1:], "off"), {KEPT.item_id}), SearchJson),
-    "nothing": (contract.search_to_json(SearchResult((), "off", None, 2**62)), SearchJson),
-    "context": (contract.context_to_json(TurnContext("<memory-k3v9>…", HITS[:1])), ContextJson),
+    "superseded": (contract.search_to_json(SearchResult(HITS[1:], "off"), OWN, {KEPT.item_id}), SearchJson),
+    "nothing": (contract.search_to_json(SearchResult((), "off", None, 2**62), OWN), SearchJson),
+    "context": (contract.context_to_json(TurnContext("<memory-k3v9>…", HITS[:1]), OWN), ContextJson),
     "explained": (
         contract.context_to_json(
             TurnContext("", candidates=(Candidate(HITS[0], Reason.RELEVANT, 0.6, Outcome.BELOW_THRESHOLD),)),
+            OWN,
             explain=True,
         ),
         ContextJson,

@@ -62,7 +62,12 @@ def show_line(lesson: dict[str, Any]) -> None:
         return
     typer.echo(f"- [{lesson['id']}] {lesson['title']} (发生 {lesson['occurrences']} 次)")
     if cure := _cure_of(record):
-        typer.echo(f"  - 解决方案：{cure}")
+        typer.echo(f"  - {_cure_heading(lesson, '解决方案')}：{cure}")
+
+
+def _cure_heading(lesson: dict[str, Any], confirmed: str) -> str:
+    """What comes before a cure: a candidate is not shown to agents before the person confirms it."""
+    return f"未确认的做法（lessons helped {lesson['id']} 确认）" if lesson["state"] == "candidate" else confirmed
 
 
 def _cure_of(record: dict[str, Any]) -> str:
@@ -91,7 +96,7 @@ def show_findings(result: dict[str, Any]) -> None:
         typer.echo(f"- [{lesson['id']}] {lesson['title']} 曾发生 {lesson['occurrences']} 次")
         typer.echo(f"  当前文件：{finding['path']}" + (f":{line}" if line is not None else ""))
         if cure := _cure_of(lesson["record"]):
-            typer.echo(f"  建议：{cure}")
+            typer.echo(f"  {_cure_heading(lesson, '建议')}：{cure}")
 
 
 def show_cleaned(result: dict[str, Any]) -> None:

@@ -68,21 +68,28 @@ async def search(app: App, params: Search) -> SearchJson:
     ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
     found = await app.recall().search(ask)
     has_facts = bool(found.hits) and await app.log.newest_position(FACT_TYPES)
-    return contract.search_to_json(found, await app.context().superseded(found.hits) if has_facts else ())
+    superseded = await app.context().superseded(found.hits) if has_facts else ()
+    return contract.search_to_json(found, app.log.own_device_ids, superseded)
 
 
 async def recall_context(app: App, params: ContextParams) -> ContextJson:
     """The context to put before a message, fenced; empty if nothing is relevant."""
-    ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app))
+    ask = _search_request(params, app.clock, hidden_ids=await _hidden_lessons(app, with_unconfirmed=True))
     request = TurnRequest(ask, params.max_chars, params.limit, app.draft_builder.safe_session_id(params.session_id))
-    return contract.context_to_json(await app.context().turn(request), explain=params.explain)
+    return contract.context_to_json(await app.context().turn(request), app.log.own_device_ids, explain=params.explain)
 
 
-async def _hidden_lessons(app: App) -> tuple[str, ...]:
-    """The lessons that are held back or contradicted. Without lessons nothing is loaded."""
+async def _hidden_lessons(app: App, *, with_unconfirmed: bool = False) -> tuple[str, ...]:
+    """The lessons that are held back or contradicted, and the errors whose cure is not confirmed.
+
+    Without lessons nothing is loaded.
+    """
     if not await app.log.newest_position(LESSON_TYPES):
         return ()
-    return tuple(one.lesson_id for one in await app.lessons().all() if one.state in {"held_back", "contradicted"})
+    lessons = await app.lessons().all()
+    unconfirmed = {one.lesson_id for one in lessons if one.state == "candidate" and one.kind == "error"}
+    hidden = {one.lesson_id for one in lessons if one.state in {"held_back", "contradicted"}}
+    return tuple(hidden | (unconfirmed if with_unconfirmed else set()))
 
 
 def _search_request(params: Search, clock: Clock, *, hidden_ids: tuple[str, ...]) -> Any:

@@ -7,21 +7,19 @@ contains the key; the copy becomes a new replica (`replication/sync_round.py`) a
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from sync.errors import StorageBusy
+from sync.log.devices.signing import ALGORITHM_PREFIX, decode_key
 from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import SecretStore
 
 KEY_SERVICE: Final = "xiaobai-memory device key"  # of its keychain entry
-ALGORITHM_PREFIX: Final = "ed25519:"  # before the base64 of the 32 bytes of either half
-KEY_BYTES: Final = 32
 DISCOVERY_CONTEXT: Final = b"xiaobai-memory lan discovery 1"
 PROOF_CONTEXT: Final = b"xiaobai-memory device proof 1"  # the proof is an HMAC of this text with the private half
 KEY_LOCK_TIMEOUT: Final = 10.0  # seconds
@@ -75,16 +73,21 @@ class DeviceKey:
 
     async def sign(self, data: bytes) -> str:
         """Sign bytes; the signature in base64."""
-        return await asyncio.to_thread(lambda: _sign(self._load_or_create(rotate=False), data))
+        _, (signature,) = await self.sign_all([data])
+        return signature
+
+    async def sign_all(self, texts: Sequence[bytes]) -> tuple[str, list[str]]:
+        """Sign many texts with one reading of the key; the public half, and the signatures in base64."""
+        return await asyncio.to_thread(lambda: _sign_all(self._load_or_create(rotate=False), texts))
 
     def _load_or_create(self, *, rotate: bool) -> bytes:
         secrets = self._secrets()
-        seed = None if rotate else _decode_key(secrets.load())
+        seed = None if rotate else decode_key(secrets.load())
         if seed is not None:
             return seed
         busy = partial(StorageBusy, "another process has been making the device's key for too long")
         with ProcessLock(self._lock, timeout=KEY_LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
-            seed = None if rotate else _decode_key(secrets.load())  # another process may have made it
+            seed = None if rotate else decode_key(secrets.load())  # another process may have made it
             if seed is None:
                 seed = _generate_seed()
                 secrets.save(_encode_key(seed))
@@ -93,7 +96,7 @@ class DeviceKey:
 
 def load_proof(secrets: SecretStore) -> str | None:
     """The proof of the stored key; None if there is none. Raises StorageError."""
-    seed = _decode_key(secrets.load())
+    seed = decode_key(secrets.load())
     return None if seed is None else _derive_proof(seed)
 
 
@@ -101,25 +104,11 @@ def _derive_proof(seed: bytes) -> str:
     return hmac.digest(seed, PROOF_CONTEXT, hashlib.sha256).hex()
 
 
-def verify_signature(public_key: str, signature: str, data: bytes) -> bool:
-    """Whether `signature` signs these bytes with this public key (`ed25519:` and base64)."""
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - 30 ms
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
-
-    raw = _decode_key(public_key.encode("utf-8", "replace"))
-    if raw is None:
-        return False
-    try:
-        Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature, validate=True), data)
-    except (InvalidSignature, ValueError):  # binascii.Error is a ValueError
-        return False
-    return True
-
-
-def _sign(seed: bytes, data: bytes) -> str:
+def _sign_all(seed: bytes, texts: Sequence[bytes]) -> tuple[str, list[str]]:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms
 
-    return base64.b64encode(Ed25519PrivateKey.from_private_bytes(seed).sign(data)).decode()
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    return _public_key(seed), [base64.b64encode(key.sign(text)).decode() for text in texts]
 
 
 def _generate_seed() -> bytes:
@@ -136,14 +125,3 @@ def _public_key(seed: bytes) -> str:
 
 def _encode_key(raw: bytes) -> bytes:
     return ALGORITHM_PREFIX.encode() + base64.b64encode(raw)
-
-
-def _decode_key(encoded: bytes | None) -> bytes | None:
-    """The 32 bytes of a stored half; None if it is missing or damaged."""
-    if encoded is None or not encoded.startswith(ALGORITHM_PREFIX.encode()):
-        return None
-    try:
-        raw = base64.b64decode(encoded[len(ALGORITHM_PREFIX) :].strip(), validate=True)
-    except binascii.Error:
-        return None
-    return raw if len(raw) == KEY_BYTES else None

@@ -1,9 +1,8 @@
-"""Sign this device's erasure requests, and review those of other devices.
+"""Review the erasure requests of other devices.
 
-A mass erasure waits for the user unless a key that was known for a day signed it: docs/decisions/002-mass-erasure.md.
+A mass erasure waits for the user unless the key of an admitted device signed it: docs/decisions/002-mass-erasure.md.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -16,19 +15,21 @@ from msgspec.structs import replace
 from sync.clock import Clock, timestamp, to_unix_ms
 from sync.cloud import replication_store
 from sync.cloud.auth import device_key_store
-from sync.cloud.auth.device_key import DeviceKey, verify_signature
+from sync.cloud.auth.device_key import DeviceKey
+from sync.cloud.auth.event_signer import EventSigner, read_device_keys
 from sync.cloud.port import DeviceRow
 from sync.db.engine import Transaction
 from sync.errors import InvalidInput
 from sync.log import store as log_store
+from sync.log.devices import store as registry_store
+from sync.log.devices.signing import signer_of
 from sync.log.envelope import parse_timestamp_ms
 from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids
 from sync.settings.sections import PrivacySettings
 
-SIGNATURE_FIELD: Final = "signature"  # a field of the envelope: {"key": "ed25519:…", "value": base64}
-TRUST_DELAY: Final = timedelta(days=1)  # after which a key is trusted with a mass erasure
+TRUST_DELAY: Final = timedelta(days=1)  # after which a key is trusted, as long as no event names the first device
 WINDOW_MS: Final = 86_400_000  # requests within a day count together
 ALWAYS_ALLOWED_LINES: Final = 3  # however short the document is; an exchange with what is derived from it is one
 MESSAGES_OF_EXCHANGE: Final = 2  # the stored question and answer
@@ -46,21 +47,6 @@ class ErasureImpact(msgspec.Struct, frozen=True):
     lines: int = 0
     document_lines: int = 0
     entries: int | None = None
-
-
-def signed_bytes(event: Event) -> bytes:
-    """The bytes that a device signs: the request with its id and the device's id."""
-    signed = ["xiaobai-memory erasure 1", event.event_id, event.device_id, event.type, dict(event.payload)]
-    return json.dumps(signed, sort_keys=True, separators=(",", ":")).encode()
-
-
-def signer_of(event: Event) -> str | None:
-    """The public key that signed this request; None without a valid signature."""
-    signature = event.extra.get(SIGNATURE_FIELD)
-    key, value = (signature.get("key"), signature.get("value")) if isinstance(signature, dict) else (None, None)
-    if not isinstance(key, str) or not isinstance(value, str):
-        return None
-    return key if verify_signature(key, value, signed_bytes(event)) else None
 
 
 def is_mass_erasure(
@@ -92,7 +78,7 @@ def count_entries(events: Sequence[Event]) -> int:
 
 
 class ErasureGuard:
-    """Signs this device's erasure requests and reviews those of the others.
+    """Reviews the erasure requests of other devices. `signer` signs what leaves this one.
 
     `impact_of` computes what erasing these events removes from the document.
     """
@@ -105,21 +91,12 @@ class ErasureGuard:
         impact_of: Callable[[Transaction, Sequence[str]], ErasureImpact],
         clock: Clock,
     ) -> None:
+        self.signer = EventSigner(event_log, key)
         self._log = event_log
         self._key = key
         self._limits = limits
         self._impact_of = impact_of
         self._clock = clock
-
-    async def sign_requests(self, events: Sequence[Event]) -> tuple[Event, ...]:
-        """The events to send, with a signature on each erasure request."""
-        return tuple(
-            [await self._sign_request(event) if event.type == PAYLOAD_FORGOTTEN else event for event in events]
-        )
-
-    async def _sign_request(self, event: Event) -> Event:
-        signature = {"key": await self._key.public_key(), "value": await self._key.sign(signed_bytes(event))}
-        return replace(event, extra={**event.extra, SIGNATURE_FIELD: signature})
 
     async def review_for(self, events: Sequence[Event]) -> EventReview | None:
         """The review of these events; None if none of them erases anything."""
@@ -137,8 +114,7 @@ class ErasureGuard:
         held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
         if held == 0:
             return event
-        known = device_key_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY))
-        trusted = known | {own_key}
+        trusted = self._trusted_keys(connection) | {own_key}
         is_trusted = signer_of(event) in trusted
         earlier, entries = (0, 0) if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
         impact = self._impact_of(connection, named)
@@ -146,6 +122,14 @@ class ErasureGuard:
             return event
         mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
         return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
+
+    def _trusted_keys(self, connection: Transaction) -> frozenset[str]:
+        """The keys of the admitted devices; of an account without a first device, those that are known for a day."""
+        registry = registry_store.read_registry(connection)
+        if not registry.has_first:
+            return device_key_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY))
+        keys = read_device_keys(connection).items()
+        return frozenset(key for device_id, known in keys if registry.is_admitted(device_id) for key in known)
 
     def _count_earlier_untrusted(
         self, connection: Transaction, event: Event, trusted: frozenset[str]

@@ -215,7 +215,7 @@ class SyncRunner:
         """Send events and the document. Return the last answer and how many events went into quarantine."""
         snapshot = await self._document.next_snapshot() if device_id == self._log.device_id else None
         if self._erasures is not None:
-            events = await self._erasures.sign_requests(events)
+            events = await self._erasures.signer.sign(events)
         request = SyncRequest(
             device_id=device_id,
             replica_id=self._registration.replica_id,

@@ -1,13 +1,11 @@
 """Turn conversations and manual edits into event drafts, and exchange events into lines of the document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from sync.clock import parse_hlc
 from sync.document.markdown.edits import NewExchange, edit_entry, exchange_lines, insert_entry, insert_exchanges
 from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.language import WORDS, ZH, Language, parse_language
@@ -17,8 +15,9 @@ from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.markdown.template import PREFERENCE_SECTIONS
 from sync.document.markdown.version_labels import day_label
 from sync.errors import InvalidInput
+from sync.log.envelope import day_of
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
-from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for
+from sync.log.model import MAX_EVENT_BYTES, Door, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
 
 # A summary has at most 100 characters; a secret that begins among them ends well before this.
@@ -104,6 +103,7 @@ def draft_exchange_events(
         session_id=_without_nul(exchange.session_id),
         event_id=keyed_event_id(device_id, exchange.idempotency_key),
         origin=Origin.MODEL,
+        door=Door.UPDATE,
     )
     return [draft, *(_draft_message_events(exchange, draft, redactor) if store_messages else ())]
 
@@ -143,14 +143,6 @@ def _summary_input(text: str) -> str:
 def exchange_ids(event: Event) -> tuple[str, str]:
     """The entry ids of an exchange's question and answer."""
     return f"{event.event_id}.q", f"{event.event_id}.a"
-
-
-def local_day_of(event: Event) -> date:
-    """The local day of an event; the day of its HLC if another program wrote an invalid date."""
-    try:
-        return date.fromisoformat(event.local_date)
-    except ValueError:
-        return datetime.fromtimestamp(parse_hlc(event.hlc)[0] / 1000, UTC).date()
 
 
 def language_field(language: Language) -> dict[str, str]:
@@ -209,7 +201,7 @@ def apply_exchanges(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
             present.add(ids[0])
             question, answer = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
             language = parse_language(event.payload.get("language"))
-            new.append(NewExchange(ids, day_label(local_day_of(event)), question, answer, language))
+            new.append(NewExchange(ids, day_label(day_of(event)), question, answer, language))
     if new:
         snapshot = insert_exchanges(snapshot, new)
     for entry_id in again:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from sync.document.capture.exchange_events import is_in_document, local_day_of
+from sync.document.capture.exchange_events import is_in_document
 from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.language import Language, parse_language
 from sync.document.markdown.model import Section
@@ -19,6 +19,7 @@ from sync.document.markdown.one_line import ELLIPSIS, escape_markdown, one_line
 from sync.document.markdown.repeat_suffix import with_repeat_count
 from sync.document.markdown.template import COMMON_COMMANDS, DAILY_TASKS
 from sync.document.merge.text_equality import core_words
+from sync.log.envelope import day_of
 from sync.log.event_types import EXCHANGE_RECORDED, TOOL_CALL
 from sync.log.model import Event
 
@@ -106,7 +107,7 @@ class UseCounter:
             found = self._uses.setdefault(use.entry_id, FrequentUse(use, language))
             found.count += 1
             found.own_count += is_own
-            found.days.add(local_day_of(event))
+            found.days.add(day_of(event))
             if found.is_frequent:
                 self._frequent[use.entry_id] = found
 

@@ -9,6 +9,8 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from sync.clock import MAX_CLOCK_DRIFT
+
 _DAY: Final = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?", re.ASCII)
 _TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})( · \d+)?", re.ASCII)
 _LATEST_TIME: Final = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - labels are local times; no second follows it
@@ -25,10 +27,13 @@ def time_label(instant: datetime) -> str:
 
 
 def next_label(previous: str | None, now: datetime) -> str:
-    """The label of the next version: `now`, or one second after `previous` if that is later."""
+    """The label of the next version: `now`, or one second after `previous` if that is later.
+
+    A label of more than a day ahead was made by a clock that was wrong.
+    """
     wall = now.replace(tzinfo=None, microsecond=0)
     last = None if previous is None else parse_time_label(previous)
-    if last is None or wall > last or last >= _LATEST_TIME:
+    if last is None or wall > last or last >= _LATEST_TIME or last - wall > MAX_CLOCK_DRIFT:
         return time_label(wall)
     return time_label(last + timedelta(seconds=1))
 

@@ -80,7 +80,7 @@ class MemoryService:
         self._store_messages = settings.privacy.store_messages
         self._record_settings = settings.record
         self._shared = shared
-        self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
+        self._line_authors = LineAuthors(events.own_device_ids)
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
         self.on_exchange: Callable[[Event, str], None] | None = None  # gets each new exchange, with the user's words
@@ -224,7 +224,7 @@ class MemoryService:
 
     async def _other_digests(self) -> tuple[DeviceDigest, ...]:
         infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
-        excluded = {self._log.device_id, *self._log.former_device_ids, *hidden_devices(infos)}
+        excluded = self._log.own_device_ids | hidden_devices(infos)
         exchanges = await self._log.newest(EXCHANGE_EVENTS, MAX_EVENTS, excluded_devices=excluded)
         edits = await self._log.newest(EDIT_EVENTS, MAX_EVENTS, excluded_devices=excluded)
         retractions = await self._log.database.read(erasure.pending_retractions)

@@ -14,7 +14,6 @@ from sync.document.capture.exchange_events import (
     exchange_ids,
     is_in_document,
     lines_of_exchange,
-    local_day_of,
     preference_entries_of,
     repeated_exchange_id,
 )
@@ -28,6 +27,7 @@ from sync.document.read.device_digest import (
     active_devices,
     select_lines,
 )
+from sync.log.envelope import day_of
 from sync.log.event_types import (
     DEVICE_REGISTERED,
     DEVICE_RENAMED,
@@ -94,7 +94,7 @@ def device_digests(
             owned_ids = ((event.device_id, entry_id), (SHARED_DOCUMENT, entry_id))
             if removed.isdisjoint(owned_ids):
                 newest = next((edited[owned] for owned in owned_ids if owned in edited), text)
-                line = DigestLine(local_day_of(event), newest, weight, _sort_key(event), origin)
+                line = DigestLine(day_of(event), newest, weight, _sort_key(event), origin)
                 lines.setdefault(event.device_id, []).append(line)
     return active_devices(
         DeviceDigest(device_id, infos.get(device_id, DeviceInfo()).name or device_id[:ID_LENGTH], select_lines(found))

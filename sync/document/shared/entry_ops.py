@@ -15,7 +15,6 @@ from sync.document.capture.exchange_events import (
     exchange_ids,
     is_in_document,
     lines_of_exchange,
-    local_day_of,
     preference_entries_of,
     repeated_exchange_id,
 )
@@ -27,7 +26,7 @@ from sync.document.markdown.parse import strip_closing_hashes
 from sync.document.markdown.positions import DEEPEST_HEADING_LEVEL
 from sync.document.markdown.template import EARLIER, RECORDS, canonical_section
 from sync.document.markdown.version_labels import day_label, parse_day
-from sync.log.envelope import bounded_hlc, is_clock_ahead
+from sync.log.envelope import bounded_hlc, day_of, is_clock_ahead
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, EXCHANGE_RECORDED
 from sync.log.model import Event
 
@@ -120,7 +119,7 @@ def parse_entry_payload(event: Event) -> EntryPayload | None:
 def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     if not is_in_document(event) or not (event.payload.get("question") or event.payload.get("answer")):
         return
-    section = (RECORDS, day_label(local_day_of(event)))
+    section = (RECORDS, day_label(day_of(event)))
     repeated = repeated_exchange_id(event)
     asked, answered = exchange_ids(event) if repeated is None else (f"{repeated}.q", f"{repeated}.a")
     kinds = (EXCHANGE_RECORDED, EXCHANGE_RECORDED) if repeated is None else (COUNT_REPEAT, ADD_ONCE)

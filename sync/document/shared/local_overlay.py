@@ -63,6 +63,7 @@ def build_overlay(local: Snapshot | None, reducer: SharedReducer, redact: Redact
     texts: dict[str, str] = {}
     lines: defaultdict[Section, list[tuple[str | None, Entry]]] = defaultdict(list)
     before: dict[Section, str] = {}
+    known = {*reducer.first_mentions}  # and sections whose lines have left them: their day was that of a wrong clock
     for entry in local.entries:
         root, section = reducer.canonical_id(entry.entry_id), sections[entry.section]
         shared = reducer.entry(root)
@@ -72,8 +73,10 @@ def build_overlay(local: Snapshot | None, reducer: SharedReducer, redact: Redact
             lines[section].append((before.get(section), entry))
         elif shared.text != entry.text:
             texts[root] = restore_local_text(entry.text, shared.text, redact)
+        if shared is not None:
+            known.add(section)
         before[section] = root
-    unknown = tuple(section for section in sections.values() if section and section not in reducer.first_mentions)
+    unknown = tuple(section for section in sections.values() if section and section not in known)
     return LocalOverlay(LocalForm.of(local.document), texts, titles, dict(lines), unknown)
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sync.clock import EPOCH, parse_hlc
+from sync.clock import EPOCH
 from sync.document.markdown.language import ZH, Language, parse_language
 from sync.document.markdown.model import Section
 from sync.document.markdown.version_labels import shared_label
@@ -26,6 +26,7 @@ from sync.document.shared.entry_ops import (
     parse_entry_payload,
 )
 from sync.document.shared.entry_reducer import EntryReducer, EntryState, order_entries
+from sync.log.envelope import said_ms
 from sync.log.event_types import DAY_FOLDED, DOCUMENT_EVENT_TYPES, EXCHANGE_RECORDED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.model import Event
 
@@ -54,8 +55,8 @@ class SharedReducer:
         """The label in the footer; None before any event."""
         if self._newest is None:
             return None
-        order, event = self._newest
-        return shared_label(_local_time(order[0], event.utc_offset), len(self._event_ids))
+        event = self._newest[1]
+        return shared_label(_local_time(said_ms(event), event.utc_offset), len(self._event_ids))
 
     @property
     def language(self) -> Language:
@@ -196,9 +197,9 @@ class SharedReducer:
         return {line.entry_id for line in lines}
 
 
-def _local_time(hlc: str, utc_offset: int) -> datetime:
-    """The local time of an HLC; the epoch if it is out of range."""
+def _local_time(unix_ms: int, utc_offset: int) -> datetime:
+    """A time at its author's place; the epoch if it is out of range."""
     try:
-        return EPOCH + timedelta(milliseconds=parse_hlc(hlc)[0], minutes=utc_offset)
+        return EPOCH + timedelta(milliseconds=unix_ms, minutes=utc_offset)
     except OverflowError:
         return EPOCH

@@ -23,7 +23,7 @@ from sync.document.versions.ingest_edit import ingest_edit
 from sync.document.versions.surface_edits import AppCacheEdit
 from sync.document.versions.writer import EditResult, VersionWriter
 from sync.errors import DocumentUntouchable, StorageBusy, StorageError, XiaobaiError
-from sync.log.model import Origin
+from sync.log.model import Door, Origin
 from sync.system.digests import sha256
 from sync.system.files import MAX_READ_BYTES
 
@@ -149,8 +149,10 @@ class AppCacheHistory:
                 return None  # its last line may be half a line
             if last_seen is None and file_first and store.newest(connection, store.FILE) is None:
                 return None  # the next call compares the cache with the file
-            origin = Origin.IMPORTED if last_seen is None else Origin.USER
-            return ingest_edit(connection, AppCacheEdit(self._writer, document, digest, origin, last_seen=last_seen))
+            is_first = last_seen is None  # what stood there at the first start is the user's
+            origin, door = (Origin.IMPORTED, Door.HAND) if is_first else (Origin.USER, Door.APP)
+            edit = AppCacheEdit(self._writer, document, digest, origin, door=door, last_seen=last_seen)
+            return ingest_edit(connection, edit)
 
         return await self._writer.edit(ingest)
 

@@ -9,7 +9,7 @@ from sync.document.capture.exchange_events import own_lines_of
 from sync.document.versions.writer import VersionWriter
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.envelope import bounded_time
+from sync.log.envelope import bounded_time, day_of
 from sync.log.event_types import DAY_FOLDED, ENTRY_ADDED
 from sync.log.model import EventDraft, Origin
 
@@ -27,7 +27,8 @@ def compact_old_days(connection: Transaction, writer: VersionWriter, today: date
 
     def lines_of(event_id: str) -> tuple[str, str] | None:
         event = log_store.find_event(connection, event_id)
-        return None if event is None else own_lines_of(event)
+        is_old = event is not None and (today - day_of(event, bounded)).days > keep_days
+        return own_lines_of(event) if event is not None and is_old else None
 
     today = min(today, bounded.astimezone(now.tzinfo).date())
     additions = log_store.read_by_types(connection, [ENTRY_ADDED], after=0)

@@ -95,7 +95,7 @@ class DerivedLines:
         from sync.understanding.projection import FactProjection  # noqa: PLC0415 - when there is a fact
 
         self._facts = self._facts or FactProjection()
-        devices = {self._log.device_id, *self._log.former_device_ids}
+        devices = self._log.own_device_ids
         today = self._clock.now().date()
         return FactLines(self._facts.read(connection), devices, today, self._redactor.clean, self._shared)
 

@@ -30,7 +30,7 @@ from sync.document.versions.writer import DocumentView, EditResult, VersionWrite
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.event_types import DOCUMENT_RESTORED
-from sync.log.model import EventDraft, Origin
+from sync.log.model import Door, EventDraft, Origin
 from sync.system.digests import sha256
 
 HASH_PREFIX: Final = re.compile(r"[0-9a-f]{7,64}")
@@ -240,7 +240,7 @@ class FileHistory:
         current = writer.follow_log(connection)
         planned = plan_merge(current, current, restored.snapshot.document, writer.new_id)
         payload = writer.redactor.clean_payload({"sha256": digest, "operations": len(planned.operations)})
-        self._log.append_in(connection, [EventDraft(type=DOCUMENT_RESTORED, payload=payload, origin=Origin.USER)])
-        writer.record_operations(connection, planned, current, Origin.USER)
+        self._log.append_in(connection, [EventDraft(type=DOCUMENT_RESTORED, payload=payload)])
+        writer.record_operations(connection, planned, current, Origin.USER, Door.COMMAND)
         version = writer.append_version(connection, writer.with_footer(connection, planned.merged, current), "restored")
         return EditResult(planned.operations, version.sha256)

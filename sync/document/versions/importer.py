@@ -27,7 +27,7 @@ from sync.document.versions.memory_file_import import SOURCE, ImportedEntry, Imp
 from sync.document.versions.own_projection import snapshot_or_template
 from sync.document.versions.writer import VersionWriter
 from sync.log import store as log_store
-from sync.log.model import EventDraft, Origin
+from sync.log.model import Door, EventDraft, Origin
 
 NOON: Final = time(12)
 
@@ -84,7 +84,11 @@ class DocumentImporter:
         else:
             draft = self._exchange_draft(entry)
         when = datetime.combine(entry.day, NOON) if entry.day is not None else parse_time_label(label or "")
-        return None if draft is None else replace(draft, origin=Origin.IMPORTED, **self._time_fields(when))
+        return (
+            None
+            if draft is None
+            else replace(draft, origin=Origin.IMPORTED, door=Door.IMPORT, **self._time_fields(when))
+        )
 
     def _exchange_draft(self, pair: ImportedExchange) -> EventDraft:
         exchange = ExchangeInput(pair.question, pair.answer, idempotency_key=pair.key)

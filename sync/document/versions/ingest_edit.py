@@ -25,7 +25,7 @@ def ingest_edit(connection: Transaction, edit: SurfaceEdit) -> EditResult | None
     planned = edit.adapt(merged, base.version, current)
     if planned is None:
         return None
-    writer.record_operations(connection, planned, edit.base_of_events(base), edit.origin)
+    writer.record_operations(connection, planned, edit.base_of_events(base), edit.origin, edit.door)
     shown, sha256 = edit.append_versions(connection, planned, current, stripped)
     writer.erased_lines.mark_still_shown(connection, stripped, shown)
     return EditResult(planned.operations, sha256, base)

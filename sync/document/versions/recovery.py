@@ -14,7 +14,7 @@ from sync.document.versions.own_projection import DOCUMENT_OFFSET
 from sync.document.versions.writer import EditResult, VersionWriter
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.model import CLOUD, Origin
+from sync.log.model import CLOUD, Door, Origin
 
 
 class DocumentRecovery:
@@ -40,7 +40,7 @@ class DocumentRecovery:
             return None
         operations = self._writer.projection.unlogged_additions(connection, current.snapshot)
         planned = MergePlan(operations, current.snapshot, (), current.snapshot)
-        self._writer.record_operations(connection, planned, None, Origin.IMPORTED)
+        self._writer.record_operations(connection, planned, None, Origin.IMPORTED, Door.HAND)
         return self._writer.follow_log(connection) if self._writer.projection.is_shared else current
 
     def adopt_file(self, connection: Transaction, digest: str, document: MemoryDocument) -> EditResult:

@@ -33,7 +33,7 @@ from sync.document.versions.own_projection import snapshot_or_template
 from sync.document.versions.served_snapshots import ServedSnapshots
 from sync.document.versions.writer import BaseChoice, BaseReason, VersionWriter
 from sync.log import store as log_store
-from sync.log.model import Origin
+from sync.log.model import Door, Origin
 
 AT_END: Final = ""  # the entry id behind which a line is inserted at the end of its section
 
@@ -49,6 +49,7 @@ class SurfaceEdit(msgspec.Struct, frozen=True):
     digest: str = ""
     origin: Origin = Origin.USER
     confirmed: bool = False
+    door: Door = Door.HAND
 
     @property
     def used_label(self) -> str | None:
@@ -135,6 +136,7 @@ class AppPageEdit(SurfaceEdit, frozen=True, kw_only=True):
 
     base_sha256: str | None
     served: ServedSnapshots
+    door: Door = Door.SAVE
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         """The version with the given hash. If no version has it, no missing line is a removal.
@@ -210,6 +212,8 @@ class AppCacheEdit(SurfaceEdit, frozen=True, kw_only=True):
 
 class CloudEdit(SurfaceEdit, frozen=True):
     """What another program wrote over our document in the cloud."""
+
+    door: Door = Door.CLOUD
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         base = sent_base(connection, self.document)

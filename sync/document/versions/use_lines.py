@@ -86,7 +86,7 @@ class UseLines:
             events = sorted((event for window in windows for event in window), key=lambda event: event.position)
         counter = self._counter = self._counter or _new_counter()
         log = self._writer.log
-        own = {log.device_id, *log.former_device_ids}
+        own = log.own_device_ids
         for event in events:
             if event.device_id in own or self._writer.projection.is_shared:
                 counter.add(event, is_own=event.device_id in own)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms, uuid7
 from sync.db.engine import Transaction
@@ -28,7 +29,7 @@ from sync.document.versions.own_projection import DOCUMENT_OFFSET, DocumentProje
 from sync.log import store as log_store
 from sync.log.local_state import REDACTION_RULES
 from sync.log.log import EventLog
-from sync.log.model import EventDraft, Origin
+from sync.log.model import Door, EventDraft, Origin
 from sync.redaction import Redactor
 
 T = TypeVar("T")
@@ -209,13 +210,13 @@ class VersionWriter:
         return self.erased_lines.strip(connection, document, shown.snapshot if shown else None, number)
 
     def record_operations(
-        self, connection: Transaction, planned: MergePlan, base: Version | None, origin: Origin
+        self, connection: Transaction, planned: MergePlan, base: Version | None, origin: Origin, door: Door
     ) -> None:
-        """Record the events of an edit. An entry too large for an event stays in the file alone."""
+        """Record the events of an edit made at `door`. An entry too large for an event stays in the file alone."""
         drafts = self.projection.draft_edit_events(connection, planned, base, origin)
         drafts += self.derived_lines.answers(connection, planned.operations)
         if drafts:
-            self.record_own_events(connection, drafts)
+            self.record_own_events(connection, [replace(draft, door=door) for draft in drafts])
 
     def record_own_events(self, connection: Transaction, drafts: Sequence[EventDraft]) -> None:
         """Record what the next version already contains. The caller has followed the log in this transaction."""

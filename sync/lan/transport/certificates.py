@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.x509.oid import NameOID
 
-from sync.cloud.auth.device_key import ALGORITHM_PREFIX
+from sync.log.devices.signing import ALGORITHM_PREFIX
 from sync.system.files import remove_private, write_private
 
 # The certificate's own signature proves nothing and no side checks it; a fixed key makes it the same everywhere.

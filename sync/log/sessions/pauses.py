@@ -14,7 +14,7 @@ from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
 from sync.log.event_types import SESSION_SKIPPED
 from sync.log.log import EventLog
-from sync.log.model import AppendResult, EventDraft, Origin
+from sync.log.model import AppendResult, Door, EventDraft, Origin
 from sync.log.sessions import session_store
 from sync.log.sessions.session_store import PausedSessions
 from sync.redaction import Redactor
@@ -64,7 +64,9 @@ class SavePauses(msgspec.Struct, frozen=True):
 def draft_pause(session_id: str | None, redactor: Redactor, *, on: bool) -> EventDraft:
     """Build the event that starts or ends a pause, of a session or of everything without a session id."""
     about: dict[str, Any] = {"unnamed": True} if session_id is None else {"session_id": session_id}
-    return EventDraft(type=SESSION_SKIPPED, payload=redactor.clean_payload({**about, "on": on}), origin=Origin.USER)
+    return EventDraft(
+        type=SESSION_SKIPPED, payload=redactor.clean_payload({**about, "on": on}), origin=Origin.USER, door=Door.COMMAND
+    )
 
 
 def without_pause_extensions(recorded: Sequence[AppendResult]) -> list[AppendResult]:

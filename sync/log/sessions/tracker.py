@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
@@ -20,7 +21,7 @@ from sync.log.envelope import check_name
 from sync.log.event_types import SESSION_END_TYPES, SESSION_META, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import AppendResult, EventDraft
+from sync.log.model import AppendResult, Door, EventDraft
 from sync.log.sessions import session_store
 from sync.log.sessions.model import (
     ENDED_BY_CUT_OFF,
@@ -92,7 +93,7 @@ class SessionTracker:
             project = {"project_id": known.span.project_id, "project_path": known.span.project_path}
         payload = {name: item for name, item in value.items() if name not in RESERVED_META_FIELDS}
         event = {"type": SESSION_META, "session_id": session_id, "payload": payload, **project}
-        draft = self._intake.build(event, ids_are_known=known is not None)
+        draft = replace(self._intake.build(event, ids_are_known=known is not None), door=Door.PROGRAM)
         new_meta = {name: item for name, item in draft.payload.value.items() if item is not None}
         if known is not None and {**known.meta, **new_meta} == known.meta:
             return SessionUpsertResult(known, None, recorded=False)

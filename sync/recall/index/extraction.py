@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.clock import to_unix_ms
+from sync.log.authorship import ANSWER as ANSWER_PART
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
     DAILY_UNDONE,
@@ -112,6 +113,11 @@ def item_origin(item_id: int, kind: str, event_origin: str) -> str:
     """The author of an item. An exchange is one event of the model, but its question is the user's."""
     is_question = kind == "exchange" and item_id % ITEMS_PER_EVENT == QUESTION
     return Origin.USER if is_question and event_origin == Origin.MODEL else event_origin
+
+
+def item_part(item_id: int, kind: str) -> str:
+    """The part of its event that an item is: the answer of an exchange, else the whole."""
+    return ANSWER_PART if kind == "exchange" and item_id % ITEMS_PER_EVENT == ANSWER else ""
 
 
 def record_time_ms(event: Event) -> int:

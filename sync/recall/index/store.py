@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from sync.clock import EPOCH
 from sync.db.engine import Transaction
+from sync.log.authorship import authorship
 from sync.recall.index import vector_store
-from sync.recall.index.extraction import DAILY_RECORD, ITEMS_PER_EVENT, is_turn, item_origin
+from sync.recall.index.extraction import DAILY_RECORD, ITEMS_PER_EVENT, is_turn, item_origin, item_part
 from sync.recall.index.integrity import drop_term_index
 from sync.recall.index.item_filter import ItemFilter, project_term
 from sync.recall.model import StoredItem
@@ -48,7 +50,8 @@ _MIN_CHANGES_OF_A_MERGE: Final = 2  # SQLite's count is lower if there was nothi
 _UPDATE_TOTALS: Final = "update recall_totals set items = items + ?, length = length + ?"
 _WITH_EVENT: Final = f"""
     select i.id, i.entry_id, i.kind, i.text, i.importance, i.marks, i.project_id, i.ts_ms,
-      e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin
+      e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin,
+      e.type, e.extra
     from recall_items i join events e on e.position = i.said / {ITEMS_PER_EVENT} where i.id in """
 
 _ITEM_HEAD: Final = "select id, kind, substr(text, 1, 40) from recall_items where id in "
@@ -312,7 +315,8 @@ def _select_rows(connection: Transaction, where: str, values: Iterable[Any]) -> 
 def _stored_item(row: Sequence[Any]) -> StoredItem:
     """A row of `_WITH_EVENT`."""
     item_id, entry_id, kind, text, importance, marks, project_id, ts_ms, event_id, ts, utc_offset, *of_event = row
-    project_path, session_id, device_id, origin = of_event
+    project_path, session_id, device_id, origin, event_type, extra = of_event
+    envelope = msgspec.json.decode(extra)
     return StoredItem(
         item_id=item_id,
         event_id=event_id,
@@ -327,6 +331,7 @@ def _stored_item(row: Sequence[Any]) -> StoredItem:
         session_id=session_id,
         device_id=device_id,
         origin=item_origin(item_id, kind, origin),
+        written=authorship(event_type, origin, device_id, envelope, part=item_part(item_id, kind)),
         importance=importance,
         marks=tuple(marks.split()),
     )

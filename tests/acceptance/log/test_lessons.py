@@ -51,7 +51,7 @@ def test_an_error_is_counted_the_second_time_and_found_by_the_hint(home: Home) -
     assert home.json("lessons", "match", json.dumps(CALL)) == {"lesson": None, "reason": "shown"}
 
 
-def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: Home) -> None:
+def test_a_cure_is_learned_from_tool_calls_and_shown_after_a_second_session(home: Home) -> None:
     error = "ModuleNotFoundError: No module named 'requests'"
 
     def capture(command: str, session: str, **more: Any) -> Any:
@@ -62,6 +62,11 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         capture("pip install requests", "s1", exitCode=0)
         mined = [capture("pytest -q", "s1", exitCode=0)["mined"] for _ in range(6)]
         assert sum(map(len, mined)) == 1
+        assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
+        assert capture("pytest -q", "s0", exitCode=1, error=error)["lesson"] is None  # one session proves nothing
+        capture("pip install requests", "s0", exitCode=0)
+        for _ in range(6):
+            capture("pytest -q", "s0", exitCode=0)
         assert not capture("pytest", "s2", exitCode=130, error=error)["failure"]
         again = capture("pytest -q", "s2", exitCode=1, error=error)
         assert "pip install requests" in again["lesson"]["text"]
@@ -69,7 +74,7 @@ def test_a_cure_is_learned_from_tool_calls_and_shown_at_the_next_failure(home: H
         assert capture("pytest -q", "s2", exitCode=1, error=error)["reason"] == "shown"
         other = capture("pytest -q", "s3", exitCode=1, error="ModuleNotFoundError: No module named 'numpy'")
         assert other["lesson"] is None
-        assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["candidate"]
+        assert [one["state"] for one in sidecar.call("lessons/list")["lessons"]] == ["held"]
 
 
 def test_the_newest_failed_call_is_proposed_and_recorded_after_a_confirmation(home: Home) -> None:

@@ -18,7 +18,10 @@ class Link:
     """A connection between two devices. Frames are encoded and decoded as on the wire, and kept for the test."""
 
     def __init__(self, left: Device, right: Device) -> None:
-        self.sides = tuple(PeerExchange(device.log, guard_of(device), device.clock) for device in (left, right))
+        self.sides = tuple(
+            PeerExchange(device.log, guard_of(device), device.clock, peer.log.device_id)
+            for device, peer in ((left, right), (right, left))
+        )
         self.waiting: tuple[deque[bytes], deque[bytes]] = (deque(), deque())  # to the left, to the right
         self.sent: list[tuple[int, Message]] = []  # by whom: 0 the left
 

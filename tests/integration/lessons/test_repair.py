@@ -52,8 +52,9 @@ def corrupt_newest_row(path: Path, table: str, column: str, garbage: str) -> boo
 async def test_lessons_are_found_and_learned_whatever_a_row_says(
     device: Device, lessons: LessonService, table: str, garbage: str
 ) -> None:
-    for call in CHAIN.solved():
-        await capture(lessons, call, "first")
+    for session in ("first", "second"):
+        for call in CHAIN.solved():
+            await capture(lessons, call, session)
     assert CHAIN.cure_text in await capture(lessons, CHAIN.failing, "shown")
     assert len(await lessons.all()) == 1
     path = device.log.database.path

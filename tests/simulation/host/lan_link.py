@@ -51,7 +51,7 @@ class LanSide:
     exchange: PeerExchange = field(init=False)
 
     def __post_init__(self) -> None:
-        self.exchange = PeerExchange(self.app.log, self.service._device.guard, self.device.clock)
+        self.exchange = PeerExchange(self.app.log, self.service._device.guard, self.device.clock, "")
 
     def has_number_of(self, peer: "LanSide", event_id: str) -> bool:
         """Whether this side has any event under the number that an event of the peer has there."""
@@ -71,6 +71,8 @@ class LanLink:
     def __init__(self, world: "Simulator", sides: tuple[LanSide, LanSide], owner: str) -> None:
         self.world = world
         self.sides = sides
+        for side, peer in (sides, reversed(sides)):
+            side.exchange.peer_device = peer.app.log.device_id
         self.owner = owner
         self.is_over = False
         self.forging: random.Random | None = None

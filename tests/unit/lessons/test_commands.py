@@ -1,9 +1,14 @@
 """What is kept of commands and files in events that leave the device."""
 
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
 import pytest
 
 from sync.insights.features import stage_of
-from sync.lessons.commands import command_shape, file_shape
+from sync.lessons.commands import command_shape, file_shape, is_risky
 from tests.support import event
 
 
@@ -44,3 +49,18 @@ def test_a_file_keeps_its_suffix_and_whether_it_is_a_test(path: str, shape: str)
         for one in (path, shape)
     ]
     assert stages[0] == stages[1]
+
+
+RISKS = json.loads(files("sync.lessons").joinpath("risky_commands.json").read_text("utf-8"))["forms"]
+
+
+@pytest.mark.parametrize("group", RISKS, ids=lambda group: group["category"])
+def test_a_risky_command_is_known_by_its_form(group: dict[str, Any]) -> None:
+    assert [text for text in group["positives"] if not is_risky([text])] == []
+    assert [text for text in group["negatives"] if is_risky([text])] == []
+    for form in group["forms"]:
+        assert any(re.search(form, text, re.IGNORECASE) for text in group["positives"]), form
+
+
+def test_no_form_takes_long_for_a_long_command() -> None:
+    assert not is_risky(["curl " * 400 + "x", "git push " * 200, "verify" * 300, "a" * 2_000, "--no-" * 400])

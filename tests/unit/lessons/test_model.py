@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync.lessons.model import ERROR, identity_of, new_record
+from sync.lessons.model import ERROR, identity_of, lesson_state, new_record
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,25 @@ def test_an_error_that_names_no_language_has_the_one_it_shows(message: str, loca
     named = new_record(ERROR, {"language": language, "error": {"message": message}}, "2026-02-26T14:30:00Z")
     assert record["language"] == language
     assert identity_of(ERROR, record) == identity_of(ERROR, named)
+
+
+@pytest.mark.parametrize(
+    ("source", "sessions", "helped", "is_risky", "state"),
+    [
+        ("mined", 1, 0, False, "candidate"),
+        ("mined", 2, 0, False, "held"),
+        ("mined", 9, 0, True, "candidate"),
+        ("mined", 1, 1, True, "held"),
+        ("imported", 0, 0, False, "candidate"),
+        ("imported", 1, 0, False, "held"),
+        ("imported", 5, 0, True, "candidate"),
+        ("imported", 0, 1, True, "held"),
+        ("said", 0, 0, True, "held"),
+    ],
+)
+def test_a_cure_is_held_after_a_second_session_and_a_risky_one_after_a_confirmation(
+    source: str, sessions: int, helped: int, is_risky: bool, state: str
+) -> None:
+    now = lesson_state(source, shares_term=True, sessions=sessions, helped=helped, hurt=0, is_risky=is_risky)
+    assert now == state
+    assert lesson_state(source, shares_term=True, sessions=sessions, helped=0, hurt=1) == "contradicted"

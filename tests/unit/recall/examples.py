@@ -1,5 +1,6 @@
 """Items and hits as the index returns them."""
 
+from sync.log.authorship import authorship
 from sync.recall.model import Hit, ScoreParts, StoredItem
 
 DAY = 86_400_000
@@ -23,7 +24,10 @@ def make_item(item_id: int, text: str, **changes: object) -> StoredItem:
         "importance": 0.5,
         "marks": (),
     }
-    return StoredItem(**{**values, **changes})  # type: ignore[arg-type]
+    values |= changes
+    door = {} if values["origin"] == "user-typed" else {"door": "program"}
+    written = authorship("memory_fact", str(values["origin"]), str(values["device_id"]), door)
+    return StoredItem(**{"written": written, **values})  # type: ignore[arg-type]
 
 
 def hit(item_id: int, text: str, **changes: object) -> Hit:

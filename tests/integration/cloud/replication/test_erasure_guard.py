@@ -8,18 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from sync.cloud.replication.erasure_guard import (
-    SIGNATURE_FIELD,
     ErasureImpact,
     count_entries,
     is_mass_erasure,
-    signer_of,
 )
 from sync.db.engine import Database, Transaction
 from sync.document.surfaces import withheld_erasures
 from sync.log import erased_store
+from sync.log.devices.signing import signer_of
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import (
     ERASURE_STATE_FIELD,
+    SIGNATURE_FIELD,
     Event,
     EventDraft,
     RemoteErasureState,

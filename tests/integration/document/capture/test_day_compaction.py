@@ -182,6 +182,19 @@ async def sync_all_at(*harnesses: DocumentHarness, server_ts: str) -> None:
         await harness.memory.reconcile()
 
 
+async def test_what_was_said_while_the_clock_was_behind_stays_until_it_is_old(harness: DocumentHarness) -> None:
+    await harness.record_and_reconcile("之前的话")
+    harness.clock.advance(days=-400)
+    await harness.record_and_reconcile("钟慢时的话")
+    assert "### 2024/12/4\n" in harness.text
+    harness.clock.advance(days=400)
+    await later(harness, 1)
+    assert "- 用户问：钟慢时的话\n" in harness.text
+    await later(harness, 40)
+    assert "- 用户问：钟慢时的话\n" not in harness.text
+    assert "- 2024/12/4：钟慢时的话（1 次对话）\n" in harness.text
+
+
 async def test_a_clock_years_ahead_compacts_no_current_day_on_any_device(tmp_path: Path) -> None:
     async with (
         open_document_harness(tmp_path / "a", sharing="user") as here,

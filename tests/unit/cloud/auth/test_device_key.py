@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sync.cloud.auth.device_key import ALGORITHM_PREFIX, DeviceKey
+from sync.cloud.auth.device_key import DeviceKey
+from sync.log.devices.signing import ALGORITHM_PREFIX
 from sync.system.secret_store import FileSecretStore
 from tests.fake_cloud.devices import PUBLIC_KEY
 from tests.support import REPOSITORY, device_key_in

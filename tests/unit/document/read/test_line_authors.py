@@ -60,10 +60,8 @@ def test_an_exchange_of_another_program_is_marked_on_each_of_its_lines() -> None
     here = replace(event("exchange_recorded", {"question": "甲", "answer": "乙"}), event_id="evt", device_id="here")
     for origin, marked in (("tool", {"evt.q": "工具", "evt.a": "工具"}), ("model-written", {})):
         sources = LineAuthors({"here"})
-        sources.refresh(
-            lambda _statement, _values, origin=origin: [replace(here, origin=origin)], 1, snapshot, shared=True
-        )
-        assert sources.author_labels(snapshot, {}.get) == marked
+        sources.add([replace(here, origin=origin)])
+        assert sources.author_labels(snapshot, lambda device_id: device_id) == marked
 
 
 def test_every_line_of_an_entry_is_marked_whatever_splits_it() -> None:

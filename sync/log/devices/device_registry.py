@@ -1,0 +1,130 @@
+"""The account's devices as the replicated events describe them: names, keys, who is admitted, who is revoked. Pure.
+
+Every device that holds the same events computes the same registry. Admission is a closure from the account's first
+device, so the order of arrival does not matter: docs/decisions/042-authorship.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from sync.clock import parse_hlc
+from sync.log.envelope import bounded_hlc
+from sync.log.event_types import DEVICE_ADMITTED, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
+from sync.log.model import Event, text_in
+
+RECOVERY_SILENCE: Final = timedelta(days=14)  # of all admitted devices, after which a device may admit itself
+_RECOVERY_MS: Final = RECOVERY_SILENCE // timedelta(milliseconds=1)
+
+
+class RegisteredDevice(msgspec.Struct, frozen=True):
+    """One device. `name`: the user's, else its own. `revoked_at`: the HLC of the revocation."""
+
+    name: str | None = None
+    own_name: str | None = None
+    keys: frozenset[str] = frozenset()
+    is_admitted: bool = False
+    revoked_at: str | None = None
+
+
+class DeviceRegistry(msgspec.Struct, frozen=True):
+    """The devices by id. `has_first`: a device has registered with a key; until then all are admitted."""
+
+    devices: Mapping[str, RegisteredDevice] = {}
+    has_first: bool = False
+
+    @classmethod
+    def of(cls, events: Iterable[Event], last_spoken: Mapping[str, str] | None = None) -> "DeviceRegistry":
+        """Build the registry from events of `REGISTRY_TYPES`, in any order.
+
+        `last_spoken`: the bounded HLC of the last event of each device, which recovery asks for.
+        """
+        ordered = sorted(events, key=lambda event: (bounded_hlc(event), event.hlc, event.event_id))
+        devices: dict[str, RegisteredDevice] = {}
+        for event in ordered:
+            _add(devices, event)
+        admitted = _admitted_devices(ordered, devices, last_spoken or {})
+        for device_id in admitted:
+            devices[device_id] = replace(devices.get(device_id, RegisteredDevice()), is_admitted=True)
+        return cls(devices, has_first=bool(admitted))
+
+    def device(self, device_id: str) -> RegisteredDevice:
+        return self.devices.get(device_id, RegisteredDevice())
+
+    def is_admitted(self, device_id: str) -> bool:
+        """Return whether a device may change what others said. Without a first device, each of them may."""
+        device = self.device(device_id)
+        return device.is_admitted or not self.has_first
+
+    def waiting(self) -> list[str]:
+        """Return the devices that are neither admitted nor revoked."""
+        known = self.devices.items() if self.has_first else ()
+        return sorted(name for name, device in known if not device.is_admitted and device.revoked_at is None)
+
+
+def admitted_ids(event: Event) -> tuple[str, ...]:
+    """Return the devices that an event admits."""
+    named = event.payload.get("device_ids")
+    return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
+
+
+def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
+    """Add what an event says of a device; an unproven one says nothing."""
+    if not event.is_proven:
+        return
+    device_id = event.device_id if event.type == DEVICE_REGISTERED else text_in(event, "device_id")
+    if device_id is None:
+        return
+    device = devices.get(device_id, RegisteredDevice())
+    if event.type == DEVICE_REGISTERED:
+        own_name, key = text_in(event, "name"), text_in(event, "public_key")
+        keys = device.keys | {key} if key else device.keys
+        is_given = device.name is not None and device.name != device.own_name
+        device = replace(device, own_name=own_name, keys=keys, name=device.name if is_given else own_name)
+    elif event.type == DEVICE_RENAMED:
+        device = replace(device, name=text_in(event, "name"))
+    elif event.type == DEVICE_REVOKED and device.revoked_at is None:
+        device = replace(device, revoked_at=bounded_hlc(event))
+    devices[device_id] = device
+
+
+def _admitted_devices(
+    events: list[Event], devices: Mapping[str, RegisteredDevice], last_spoken: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the closure of the admissions from the first device; a revoked device admits no other afterwards.
+
+    The first is that of the first registration with a key, in the server's order. Devices that had registered without
+    a key before it are those of an account from before admissions.
+    """
+    registered = [event for event in events if event.type == DEVICE_REGISTERED and event.is_proven]
+    with_key = [event for event in registered if text_in(event, "public_key")]
+    if not with_key:
+        return frozenset()
+    first = min(with_key, key=_server_order)
+    admitted = {event.device_id for event in registered if _server_order(event) < _server_order(first)}
+    admitted.add(first.device_id)
+    admissions = [event for event in events if event.type == DEVICE_ADMITTED and event.is_proven]
+    while True:
+        counting = (event for event in admissions if _counts(event, admitted, devices, last_spoken))
+        found = {name for event in counting for name in admitted_ids(event)}
+        if found <= admitted:
+            return frozenset(name for name in admitted if devices.get(name, RegisteredDevice()).revoked_at is None)
+        admitted |= found
+
+
+def _server_order(event: Event) -> tuple[int, str, str]:
+    return event.server_seq or 2**63, bounded_hlc(event), event.event_id
+
+
+def _counts(
+    event: Event, admitted: set[str], devices: Mapping[str, RegisteredDevice], last_spoken: Mapping[str, str]
+) -> bool:
+    at = bounded_hlc(event)
+    if event.payload.get("recovery") is True and admitted_ids(event) == (event.device_id,):
+        last = max((last_spoken.get(name, "") for name in admitted), default="")
+        return not last or parse_hlc(at)[0] - parse_hlc(last)[0] >= _RECOVERY_MS
+    revoked_at = devices.get(event.device_id, RegisteredDevice()).revoked_at
+    return event.device_id in admitted and (revoked_at is None or at < revoked_at)
