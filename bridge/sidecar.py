@@ -260,8 +260,6 @@ async def _open_provider(
 def _cold_loader(settings: "Settings") -> FirstStartLoad | ColdLoad | None:
     if not settings.redaction.enabled:  # then text that is not in the file yet is in a table of its own
         return None
-    if settings.document.sharing == "user":  # what was pulled belongs into the document, and may not be in it yet
-        return None
     installation = read_installation(settings.data_dir)
     language = LanguageChoice(settings.document.language, environment_locale())
     if installation is None and settings.app_db is None and not (settings.data_dir / PROFILES_FOLDER).exists():

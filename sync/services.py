@@ -280,13 +280,13 @@ def retention(
     def opened() -> "RetentionService":
         from sync.retention.service import RetentionConfig, RetentionService  # noqa: PLC0415 - at its first use
 
-        shared, cloud = settings.document.sharing == "user", settings.supabase_url is not None
+        cloud = settings.supabase_url is not None
         days, megabytes = settings.privacy.retention_days, settings.privacy.retention_megabytes
         places = profile.archives_folder, profile.folder / "archives.lock"
         return RetentionService(
             events,
             intake,
-            RetentionConfig(*places, days, megabytes, has_shared_document=shared, has_cloud=cloud),
+            RetentionConfig(*places, days, megabytes, has_cloud=cloud),
             clock=clock,
         )
 

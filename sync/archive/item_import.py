@@ -92,7 +92,7 @@ class ItemImporter:
         if refilled:
             erased_store.refill(connection, refilled)
             outbox_store.requeue_dropped(connection, CLOUD, [event.event_id for event in refilled])
-            store.bump_order_version(connection, self._clock)  # rebuilds a shared document
+            store.bump_order_version(connection, self._clock)  # projections in memory are rebuilt
             for projection in (RECALL, JSONL):
                 store.invalidate_projection(connection, projection.name, self._clock)
 

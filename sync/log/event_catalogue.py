@@ -50,7 +50,8 @@ from sync.log.event_types import (
 
 OTHER_PROGRAMS: Final = "other programs"
 _RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags", "marks", "importance")
-_EDITORS: Final = ("document.capture.exchange_events", "document.shared.local_edits")
+_EDITORS: Final = "document.capture.exchange_events"
+_EARLIER: Final = ("earlier versions",)  # which wrote them for a document of several devices
 
 _SESSION_TYPES: Final = (
     EventType(
@@ -160,39 +161,36 @@ _DOCUMENT_TYPES: Final = (
         ENTRY_ADDED,
         "A line was added to the document by a manual edit or an import, or by the program (`derived`).",
         ("entry_id", "section", "after", "text", "shared?", "language?", "derived?"),
-        (*_EDITORS, _DERIVED_LINES),
+        (_EDITORS, _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(
         ENTRY_EDITED,
         "A line of the document has another text.",
         ("entry_id", "section", "base_hash", "base?", "text", "placed?", "shared?", "language?", "derived?"),
-        (*_EDITORS, _DERIVED_LINES),
+        (_EDITORS, _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(
         ENTRY_REMOVED,
         "A line of the document was removed.",
         ("entry_id", "section", "base_hash?", "shared?", "language?", "derived?"),
-        (*_EDITORS, "document.versions.erasure_step", _DERIVED_LINES),
+        (_EDITORS, "document.versions.erasure_step", _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
     EventType(
         ENTRY_MOVED,
         "A line has another position in its section; its text is unchanged.",
         ("entry_id", "section", "after", "shared"),
-        ("document.shared.local_edits",),
+        _EARLIER,
         ("document",),
     ),
-    EventType(
-        SECTION_ADDED, "A heading was added.", ("section", "shared"), ("document.shared.local_edits",), ("document",)
-    ),
+    EventType(SECTION_ADDED, "A heading was added.", ("section", "shared"), _EARLIER),
     EventType(
         SECTION_REMOVED,
         "A heading was removed.",
         ("section", "shared"),
-        ("document.shared.local_edits",),
-        ("document",),
+        _EARLIER,
     ),
     EventType(
         DAY_FOLDED,

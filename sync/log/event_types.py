@@ -109,7 +109,8 @@ class EventType(msgspec.Struct, frozen=True):
 
     Programs cannot append an internal one: it ends, erases or hides something, or says which devices there are.
 
-    `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.
+    `emitted_by` names modules of `sync`, "other programs" for what `events append` and imports bring, or "earlier
+    versions".
     """
 
     name: str

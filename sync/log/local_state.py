@@ -8,7 +8,8 @@ from typing import Final
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 
 ORDER_VERSION: Final = "document.order"  # how often the order of the events has changed
-SHARED_ORDER_VERSION: Final = "document.shared.order"  # the order version of the newest shared document
+FORMERLY_SHARED: Final = "document.shared"  # not 0 if an earlier version had a document of several devices here
+SHARED_ORDER_VERSION: Final = "document.shared.order"  # written by the same version, and no longer read
 RETURNED_NUMBER: Final = "log.returned"  # the highest own number given back to a restored database
 REDACTION_RULES: Final = "redaction.rules"  # the redaction rules under which the whole log was last scanned
 MODEL_DAY: Final = "understanding.model_day"  # the day, as an ordinal, that the next two rows count
@@ -20,6 +21,7 @@ DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 NAMES: Final = frozenset(
     {
         ORDER_VERSION,
+        FORMERLY_SHARED,
         SHARED_ORDER_VERSION,
         RETURNED_NUMBER,
         REDACTION_RULES,

@@ -7,11 +7,10 @@ from typing import Final
 import msgspec
 
 from sync.clock import parse_hlc
-from sync.document.capture.exchange_events import is_in_document, preference_entries_of
+from sync.document.capture.exchange_events import preference_entries_of
 from sync.document.erasure.related_events import entry_ids_of
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
-    DOCUMENT_EVENT_TYPES,
     DOCUMENT_RESTORED,
     ENTRY_ADDED,
     ENTRY_EDITED,
@@ -92,7 +91,6 @@ class RetentionConstraints(msgspec.Struct, frozen=True):
 
     device_id: str
     shown_line_ids: frozenset[str]
-    has_shared_document: bool
     consumer_offsets: Sequence[ConsumerOffset]
     corrections: Mapping[str, Sequence[RetentionCandidate]] = msgspec.field(default_factory=dict)
     kept_fact_ids: frozenset[str] = frozenset()
@@ -117,8 +115,6 @@ class RetentionConstraints(msgspec.Struct, frozen=True):
     def _is_shown(self, event: Event) -> bool:
         if event.event_id in self.kept_fact_ids or not self.shown_line_ids.isdisjoint(entry_ids_of(event)):
             return True
-        if self.has_shared_document and event.type in DOCUMENT_EVENT_TYPES:
-            return event.type != EXCHANGE_RECORDED or is_in_document(event)
         if event.device_id == self.device_id:
             return False
         return event.type in {ENTRY_ADDED, ENTRY_EDITED} or (

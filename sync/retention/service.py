@@ -67,7 +67,6 @@ class RetentionConfig(msgspec.Struct, frozen=True):
     lock_file: Path
     days: int
     megabytes: int
-    has_shared_document: bool
     has_cloud: bool
 
 
@@ -244,7 +243,6 @@ class RetentionService:
         constraints = RetentionConstraints(
             device_id=self._log.device_id,
             shown_line_ids=document_store.shown_entry_ids(connection),
-            has_shared_document=self._config.has_shared_document,
             consumer_offsets=store.read_consumer_offsets(connection),
             corrections=corrections,
             kept_fact_ids=self._facts.read(connection).kept_ids,

@@ -91,7 +91,7 @@ class RedactionSettings(SettingsSection, frozen=True):
     enabled: Annotated[
         bool,
         Meta(
-            description="`false` keeps this device's own document (unless it is shared) and events that never leave the"
+            description="`false` keeps this device's document and events that never leave the"
             " device unredacted; everything else is redacted anyway"
         ),
     ] = True
@@ -141,7 +141,7 @@ class DocumentSettings(SettingsSection, frozen=True):
     ] = "auto"
     sharing: Annotated[
         Literal["device", "user"],
-        Meta(description="`user`: one document for all devices of the account that have this setting"),
+        Meta(description="no longer used: every device has its own document (`user` is a warning in `status`)"),
     ] = "device"
     poll_seconds: Annotated[
         float, Meta(gt=0, le=60, description="how often the memory file is checked besides the watcher")

@@ -160,7 +160,8 @@ class Settings(msgspec.Struct, frozen=True):
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but probably a mistake, as `status` lists it."""
         is_odd = self.supabase_key is not None and key_kind(self.supabase_key.get_secret_value()) == "unknown"
-        return ("supabase_key_unknown",) if is_odd else ()
+        found = {"supabase_key_unknown": is_odd, "document_sharing_ended": self.document.sharing == "user"}
+        return tuple(name for name, is_so in found.items() if is_so)
 
     def to_display(self) -> dict[str, Any]:
         """All settings as JSON values, without the key and without user names and passwords in addresses."""

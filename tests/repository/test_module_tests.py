@@ -90,7 +90,7 @@ PROTECTED_BY: Final = {
     "sync/document/merge/": "unit/document/merge/test_three_way.py",
     "sync/document/ownership/": "integration/document/surfaces/test_handover.py",
     "sync/document/read/": "unit/document/read/test_prompt.py",
-    "sync/document/shared/": "property/document/shared/test_reducer.py",
+    "sync/document/own/": "integration/document/own/test_restore_own_edits.py",
     "sync/document/surfaces/": "integration/document/surfaces/test_memory_file.py",
     "sync/document/versions/": "integration/document/versions/test_history_and_restore.py",
     "sync/encryption/": "integration/encryption/test_database_encryption.py",

@@ -25,8 +25,6 @@ import sync.cloud.replication.sync_round
 import sync.cloud.sync_decisions
 import sync.document.capture.exchange_events
 import sync.document.merge.three_way
-import sync.document.shared.entry_ops
-import sync.document.shared.entry_reducer
 import sync.document.surfaces.memory_file
 import sync.document.versions.surface_edits
 import sync.lan.store
@@ -47,11 +45,10 @@ from sync.cloud.sync_decisions import PageVerdict
 from sync.db.engine import Database, Transaction
 from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.markdown.model import MemoryDocument
+from sync.document.merge.three_way import _ThreeWayMerge
 from sync.document.ownership.other_profiles import OtherProfiles
 from sync.document.read.memory_service import MemoryService
 from sync.document.read.results import LoadResult, UpdateResult
-from sync.document.shared.entry_ops import EntryOp
-from sync.document.shared.entry_reducer import EntryState
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.errors import StorageError
@@ -76,6 +73,7 @@ from tests.simulation.workload.plan import (
     LAN,
     PAIRING,
     PAUSING,
+    STATING,
     TEACHING,
     TOGETHER,
     SimulationPlan,
@@ -337,10 +335,6 @@ async def _filed_later(*given: Any) -> WrittenArchive:
     return WrittenArchive(0, "")
 
 
-def _taken_away_whatever_it_says(line: EntryState, _: EntryOp) -> None:
-    line.live_ids.clear()
-
-
 async def _is_not(*_: Any, **__: Any) -> bool:
     return False
 
@@ -413,7 +407,10 @@ BUGS: Final = (
         "a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: format_hlc(ms)),), 0
     ),
     PlantedBug(
-        "the order that the server's time changes is not noted", ((log_store, "bump_order_version", _does_nothing),), 17
+        "the order that the server's time changes is not noted",
+        ((log_store, "bump_order_version", _does_nothing),),
+        111,
+        STATING,
     ),
     PlantedBug(
         "a key given again makes another event",
@@ -465,7 +462,8 @@ BUGS: Final = (
     PlantedBug(
         "the server keeps a document until its device says something",
         ((tests.fake_cloud.documents, "_refusal", _kept_until_something_is_said),),
-        0,
+        18,
+        ASKING,
     ),
     PlantedBug(
         "whoever logs in takes the memory that is there",
@@ -507,13 +505,13 @@ BUGS: Final = (
     ),
     PlantedBug(
         "of two edits of a line the later takes the other's words",
-        ((sync.document.shared.entry_reducer, "_merge_safely", lambda _base, _ours, theirs: theirs),),
+        ((sync.document.merge.three_way, "merge_words", lambda _base, _ours, theirs: theirs),),
         0,
         extra_action_set=TOGETHER,
     ),
     PlantedBug(
         "a removal takes an edit that it had not seen",
-        ((sync.document.shared.entry_reducer, "_remove", _taken_away_whatever_it_says),),
+        ((_ThreeWayMerge, "_was_removed_on_disk", lambda merge, entry_id: entry_id in merge._base),),
         51,
         extra_action_set=TOGETHER,
     ),

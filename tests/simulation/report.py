@@ -288,8 +288,8 @@ def _ranges(recorded: Collection[str]) -> Iterable[str]:
     for name, _ in ASKED:
         yield f"- {name}: {DONE[name]}"
     yield ""
-    yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
-    yield "times two change the same line, or one removes it, before either receives the other's change."
+    yield f"And in {MEETS / 2:.0%} (`{TOGETHER}`), {FEW_MET} to {MOST_MET} times the app's page and an editor change"
+    yield "the same line, or one removes it, before either shows the other's change."
     out = " or ".join(f"`{kind}`" for kind in sorted(LOGGED_OUT))
     yield f"In {RETURNS:.0%} of those with {out} (`{RETURNING}`), a logged-out user logs in again,"
     yield f"{FEW_RETURNS} to {MOST_RETURNS} times. In {IS_SLOW:.0%} of all (`{SLOW}`), commits wait for the disk, up to"

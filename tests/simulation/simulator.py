@@ -72,7 +72,6 @@ class Simulator:
             expected_state=self.expected,
             on_trace=self.trace_event,
             defect=self.add_defect,
-            sharing=plan.sharing,
             living=plan.living,
             push_events=chance.choice([2, 20, 200]),
         )

@@ -1,7 +1,7 @@
 """Upload this device's document, and import what another program has written in its place.
 
-A snapshot names the text that it replaces, because a document may change without a new event of its own (a shared
-document, an erased line). Foreign text is imported as events before the snapshot replaces it; text that cannot be
+A snapshot names the text that it replaces, because a document may change without a new event of its own (an
+erased line). Foreign text is imported as events before the snapshot replaces it; text that cannot be
 imported stays on the server.
 """
 

@@ -59,15 +59,13 @@ class FactLines(msgspec.Struct, frozen=True):
     """The lines of facts in one document.
 
     `devices`: the ids of this device, which adds the lines of the facts that have its words. `today`: a fact that held
-    until an earlier day is not shown. `redact`: as for the log. `shared`: whether the document has lines of other
-    devices, each with its author; else another device's words are shown in its own document only.
+    until an earlier day is not shown. `redact`: as for the log. Another device's words are shown in its own document.
     """
 
     facts: Facts
     devices: Collection[str]
     today: date
     redact: Callable[[str], str]
-    shared: bool = False
 
     def changes(self, snapshot: Snapshot) -> list[Operation]:
         """What the document lacks of the facts: lines to add, change and remove."""
@@ -113,7 +111,7 @@ class FactLines(msgspec.Struct, frozen=True):
         if text != statement and text not in self._former_texts(fact):
             return  # changed by hand
         is_foreign = (self.facts.editor_of(fact) or "") not in {"", *self.devices}
-        if is_second or not self._is_shown(fact) or (is_foreign and not self.shared):
+        if is_second or not self._is_shown(fact) or (is_foreign and self._is_stated_here(fact)):
             yield EntryRemoved(entry.entry_id, entry.text, entry.section)
         elif text != statement and not is_foreign:
             yield EntryEdited(entry.entry_id, entry.text, fact_line(fact.statement), entry.section)
@@ -169,6 +167,10 @@ class FactLines(msgspec.Struct, frozen=True):
         editor = self.facts.editor_of(fact)
         authors = {one.device_id for one in self.facts.statements_of(fact)} if editor is None else {editor}
         return self._is_shown(fact) and not authors.isdisjoint(self.devices)
+
+    def _is_stated_here(self, fact: Fact) -> bool:
+        """Whether the line is one that this device added; other lines are of a document that devices shared."""
+        return any(one.device_id in self.devices for one in self.facts.statements_of(fact))
 
     def _former_texts(self, fact: Fact) -> set[str]:
         stated = {one_line(one.statement.text) for one in self.facts.statements_of(fact)}

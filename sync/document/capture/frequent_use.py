@@ -64,12 +64,11 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class FrequentUse(msgspec.Struct):
-    """How often something came: the text that it had first, its days, and how many of its events are this device's."""
+    """How often something came, with the text that it had first, and its days."""
 
     use: Use
     language: Language
     count: int = 0
-    own_count: int = 0
     days: set[date] = msgspec.field(default_factory=set)
 
     @property
@@ -78,7 +77,7 @@ class FrequentUse(msgspec.Struct):
 
     @property
     def is_frequent(self) -> bool:
-        return len(self.days) >= MIN_DAYS and self.own_count > 0
+        return len(self.days) >= MIN_DAYS
 
     @property
     def line(self) -> str:
@@ -101,12 +100,11 @@ class UseCounter:
         self._uses: dict[str, FrequentUse] = {}
         self._frequent: dict[str, FrequentUse] = {}
 
-    def add(self, event: Event, *, is_own: bool) -> None:
+    def add(self, event: Event) -> None:
         for use in uses_of(event):
             language = parse_language(event.payload.get("language"))
             found = self._uses.setdefault(use.entry_id, FrequentUse(use, language))
             found.count += 1
-            found.own_count += is_own
             found.days.add(day_of(event))
             if found.is_frequent:
                 self._frequent[use.entry_id] = found

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from sync.document.capture.exchange_events import exchange_ids, own_lines_of, preference_entries_of
 from sync.document.markdown.edits import as_single_entry, edit_entry
-from sync.document.markdown.entry_ids import text_hash
+from sync.document.markdown.entry_ids import conflict_copy_id, text_hash
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.repeat_suffix import split_repeat_count, with_repeat_count
-from sync.document.shared.entry_ops import conflict_copy_id
 from sync.log.event_types import DAY_FOLDED, ENTRY_ADDED, ENTRY_EDITED, EXCHANGE_RECORDED
 from sync.log.model import Event
 

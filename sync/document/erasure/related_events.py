@@ -17,9 +17,8 @@ from sync.document.capture.exchange_events import (
     preference_entries_of,
     repeated_exchange_id,
 )
-from sync.document.markdown.entry_ids import fact_entry_id
+from sync.document.markdown.entry_ids import conflict_copy_id, fact_entry_id
 from sync.document.markdown.template import ANSWER_PREFIXES
-from sync.document.shared.entry_ops import conflict_copy_id
 from sync.log import store as log_store
 from sync.log.event_types import (
     DAILY_UNDONE,
@@ -136,8 +135,8 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
 def entry_ids_of(event: Event) -> tuple[str, ...]:
     """The lines of the document that an event made, each with the id of its conflict copy.
 
-    In a shared document the copy is below a line that two devices changed. No other event names the copy: once
-    this event is blank, the copy would stay as a line of unknown origin.
+    The copy is below a line that was changed twice, each time without knowing of the other. No other event names the
+    copy: once this event is blank, the copy would stay as a line of unknown origin.
     """
     return tuple(
         line for entry_id in _named_entry_ids(event) for line in (entry_id, conflict_copy_id(entry_id, event.event_id))

@@ -20,6 +20,11 @@ def derived_entry_id(*names: str) -> str:
     return entry_id_from_hex(text_hash("\n".join(names))[:HEX_LENGTH])
 
 
+def conflict_copy_id(entry_id: str, event_id: str) -> str:
+    """The id of the line that a conflicting edit adds beside an entry."""
+    return derived_entry_id(entry_id, event_id)
+
+
 def fact_entry_id(fact_id: str) -> str:
     """The id of the line that shows a fact."""
     return derived_entry_id("fact", fact_id)

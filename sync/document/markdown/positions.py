@@ -1,14 +1,26 @@
 """Find places in a list of cells: sections, days, the footer, and where new ones belong. Changes nothing."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from sync.document.markdown.model import KIND_LETTERS, BlockKind, Cell, Section, Snapshot, shape_of
-from sync.document.markdown.template import RECORDS
-from sync.document.markdown.version_labels import parse_day
+from sync.document.markdown.one_line import one_line
+from sync.document.markdown.parse import strip_closing_hashes
+from sync.document.markdown.template import RECORDS, canonical_section
+from sync.document.markdown.version_labels import day_label, parse_day
 
 DEEPEST_HEADING_LEVEL: Final = 6  # levels of headings in Markdown
 _LAYOUT_KINDS: Final = frozenset({BlockKind.BLANK, BlockKind.SEPARATOR, BlockKind.FOOTER})
+
+
+@lru_cache(maxsize=1024)  # every event names one of few sections
+def normalised_section(titles: Section) -> Section:
+    """A section as the document can show it: canonical one-line titles, days in our format, at most six levels."""
+    shown = tuple(strip_closing_hashes(one_line(title)) for title in titles)[: DEEPEST_HEADING_LEVEL - 1]
+    section = canonical_section(shown)
+    day = parse_day(section[1]) if len(section) > 1 and section[0] == RECORDS else None
+    return section if day is None else (RECORDS, day_label(day), *section[2:])
 
 
 class CellList(list[Cell]):

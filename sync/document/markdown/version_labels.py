@@ -1,8 +1,8 @@
 """Days and times as the document shows them (zh-CN, local, no zero padding), and the labels of versions.
 
 A label names one version, so labels never repeat: if the clock has not advanced a second or has gone back, the next
-label is one second after the last. A shared document has the same label on all devices: the time of its newest event
-and the number of its events, ``2026/1/8 15:49:12 · 532``.
+label is one second after the last. An earlier version wrote ``2026/1/8 15:49:12 · 532``, with the number of events, for
+a document that several devices shared.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 from sync.clock import MAX_CLOCK_DRIFT
 
 _DAY: Final = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?", re.ASCII)
-_TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})( · \d+)?", re.ASCII)
+_TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})(?: · \d+)?", re.ASCII)
 _LATEST_TIME: Final = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - labels are local times; no second follows it
 
 
@@ -32,18 +32,10 @@ def next_label(previous: str | None, now: datetime) -> str:
     A label of more than a day ahead was made by a clock that was wrong.
     """
     wall = now.replace(tzinfo=None, microsecond=0)
-    last = None if previous is None else parse_time_label(previous)
+    last = parse_time_label(previous)
     if last is None or wall > last or last >= _LATEST_TIME or last - wall > MAX_CLOCK_DRIFT:
         return time_label(wall)
     return time_label(last + timedelta(seconds=1))
-
-
-def label_sort_key(label: str | None) -> tuple[datetime, int] | None:
-    """The time and the number of events, by which labels are ordered; None for a label of another program."""
-    named = None if label is None else parse_time_label(label)
-    if label is None or named is None:
-        return None
-    return named, int(label.rpartition("·")[2]) if is_shared_label(label) else 0
 
 
 def later_label(one: str | None, other: str | None) -> str | None:
@@ -52,26 +44,15 @@ def later_label(one: str | None, other: str | None) -> str | None:
     return max(found, key=lambda label: parse_time_label(label) or _LATEST_TIME, default=None)
 
 
-def shared_label(instant: datetime, events: int) -> str:
-    """The label of a shared document: the local time of its newest event and the number of events."""
-    return f"{time_label(instant)} · {events}"
-
-
-def is_shared_label(label: str | None) -> bool:
-    """Whether a label belongs to a shared document."""
-    match = None if label is None else _TIME.fullmatch(label.strip())
-    return match is not None and match[7] is not None
-
-
 def parse_day(title: str) -> date | None:
     """The day in a heading, also if a person wrote it as 2026-01-08 or 2026年1月8日."""
     match = _DAY.fullmatch(title.strip())
     return None if match is None else _date_of_match(match)
 
 
-def parse_time_label(label: str) -> datetime | None:
+def parse_time_label(label: str | None) -> datetime | None:
     """The local time in a label; None for a label of another program."""
-    match = _TIME.fullmatch(label.strip())
+    match = None if label is None else _TIME.fullmatch(label.strip())
     day = None if match is None else _date_of_match(match)
     if match is None or day is None:
         return None

@@ -24,7 +24,7 @@ from sync.document.markdown.model import (
     Snapshot,
     Version,
 )
-from sync.document.markdown.version_labels import label_sort_key
+from sync.document.markdown.version_labels import parse_time_label
 from sync.document.merge.apply import LineDecision, apply_changes, apply_heading_changes
 from sync.document.merge.line_matching import LocatedLine, match_lines
 from sync.document.merge.word_merge import merge_words
@@ -46,8 +46,8 @@ def choose_base(disk: MemoryDocument, versions: Sequence[Version]) -> Version | 
         if (version.sha256 == sha256) if label is None else (version.label == label):
             return version
     found = infer_base(disk, versions)
-    loaded = label_sort_key(label)
-    before = [] if loaded is None else [one for one in versions if (label_sort_key(one.label) or loaded) < loaded]
+    loaded = parse_time_label(label)
+    before = [] if loaded is None else [one for one in versions if (parse_time_label(one.label) or loaded) < loaded]
     return min(found, before[-1], key=versions.index) if before else found
 
 

@@ -31,8 +31,7 @@ class _WordChange(msgspec.Struct, frozen=True):
 def merge_words(base: str, ours: str, theirs: str) -> str | None:
     """The line with both edits, None if they conflict. A repeat count is merged apart from the words.
 
-    `ours` is the program's current line and `theirs` the line on disk; in the shared document the order of the events
-    decides which is which.
+    `ours` is the program's current line and `theirs` the line on disk.
     """
     if theirs in {ours, base}:
         return ours

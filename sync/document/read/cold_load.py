@@ -26,6 +26,7 @@ from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
     MAX_EVENTS,
+    DeviceInfo,
     device_digests,
     device_infos,
     hidden_devices,
@@ -61,6 +62,7 @@ _UNSENT_COUNT: Final = (
     "select coalesce(sum(count), 0) from delivery_counts where destination = 'cloud' and state = 'pending'"
 )
 _IS_EMPTY: Final = "select not exists(select 1 from written) and not exists(select 1 from events)"
+_FORMERLY_SHARED: Final = "select coalesce(max(position), 0) from watermarks where name = 'document.shared'"
 _CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
 
 
@@ -137,14 +139,16 @@ class ColdLoad(msgspec.Struct, frozen=True):
         return replace(loaded, stale=True, pending=unsent, through_seq=cursor)
 
     def _author_labels(self, connection: Connection, snapshot: Snapshot) -> dict[str, str]:
-        """The document is not shared here, so all its lines are this device's or a program's."""
+        """The same as in `MemoryService`."""
         sources = LineAuthors({self.device_id, *self.earlier_ids})
 
         def run_query(statement: str, parameters: dict[str, Any]) -> list[Event]:
             return [event_of_row(row) for row in connection.execute(statement, parameters)]
 
-        sources.refresh(run_query, 0, snapshot, shared=False)
-        return sources.author_labels(snapshot, lambda _device_id: None)
+        formerly_shared = connection.execute(_FORMERLY_SHARED).fetchone()[0] > 0
+        sources.refresh(run_query, 0, snapshot, formerly_shared=formerly_shared)
+        infos = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ())) if formerly_shared else {}
+        return sources.author_labels(snapshot, lambda device_id: infos.get(device_id, DeviceInfo()).name)
 
     def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:
         infos = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ()))

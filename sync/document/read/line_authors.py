@@ -1,8 +1,9 @@
 """The authors of lines: labels for those that the user did not write on this device.
 
-The newest event that adds, edits or moves a line decides. A line of another device (in a shared document) is labelled
-with its name, a line that a program appended through `events/append` with 工具. If the user wrote the same words here,
-the line is theirs. Labels are in what an assistant reads (`content`, the system prompt), never in the document.
+The newest event that adds, edits or moves a line decides. A line that a program appended through `events/append` is
+labelled with 工具. A line of another device is labelled with its name: an earlier version had such lines in a document
+of several devices. If the user wrote the same words here, the line is theirs. Labels are in what an assistant reads
+(`content`, the system prompt), never in the document.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,13 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.document.capture.exchange_events import exchange_ids, preference_entries_of
+from sync.document.markdown.entry_ids import conflict_copy_id
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.merge.text_equality import core_words
 from sync.document.read.device_digest import ID_LENGTH, NAME_LENGTH
-from sync.document.shared.entry_ops import conflict_copy_id, event_order
-from sync.log.event_types import EXCHANGE_RECORDED
+from sync.log.envelope import event_order
+from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED
 from sync.log.model import Event, Origin
 
 TOOL_LABEL: Final = "工具"
@@ -41,8 +43,8 @@ order by position
 
 EXCHANGES_SQL: Final = """
 select * from events where event_id in (select value from json_each(:ids)) and type = 'exchange_recorded'
-  and origin <> 'model-written'
-"""  # those of other programs; `memory/update` records the user's question with the model's answer
+  and (origin <> 'model-written' or device_id not in (select value from json_each(:own)))
+"""  # those of other programs and devices; `memory/update` records the user's question with the model's answer
 
 RunEventQuery = Callable[[str, dict[str, Any]], Sequence[Event]]
 
@@ -66,25 +68,28 @@ class LineAuthors:
         self._after = 0
         self._seen_exchanges: set[str] = set()
 
-    def refresh(self, run_query: RunEventQuery, position: int, snapshot: Snapshot, *, shared: bool) -> None:
+    def refresh(self, run_query: RunEventQuery, position: int, snapshot: Snapshot, *, formerly_shared: bool) -> None:
         """Read the log up to `position`, and the shown exchanges. `run_query` runs one of the statements above.
 
-        In a document that is not shared, all lines are the device's own unless a program appended one.
+        In a document that was never shared, all lines are the device's own unless a program appended one.
         """
+        own = msgspec.json.encode(sorted(self._own_device_ids)).decode()
         shown = {entry_id[:-2] for entry_id in snapshot.ids if entry_id.endswith(".q")} - self._seen_exchanges
         if shown:
-            self.add(run_query(EXCHANGES_SQL, {"ids": msgspec.json.encode(sorted(shown)).decode()}))
+            self.add(run_query(EXCHANGES_SQL, {"ids": msgspec.json.encode(sorted(shown)).decode(), "own": own}))
             self._seen_exchanges |= shown
-        parameters = {"own": msgspec.json.encode(sorted(self._own_device_ids)).decode(), "everyone": shared}
-        if shared or self._newest:
+        parameters = {"own": own, "everyone": formerly_shared}
+        if formerly_shared or self._newest:
             self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": self._after}))
-        elif run_query(PROGRAM_EVENTS_SQL, {"own": parameters["own"], "after": self._after}):
+        elif run_query(PROGRAM_EVENTS_SQL, {"own": own, "after": self._after}):
             self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": 0}))
         self._after = position
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             order = event_order(event)
+            if not self._concerns_this_document(event):
+                continue
             for entry_id, words, is_typed in _written_lines(event):
                 if is_typed and event.device_id in self._own_device_ids:
                     self._typed_words.add(words)
@@ -95,11 +100,19 @@ class LineAuthors:
     def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
         """Entry id -> author, for each line that the user did not write here."""
         labels: dict[str, str] = {}
-        for entry_id in snapshot.ids if self._newest else ():
+        lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
+        for entry_id, block in lines:
             author = self._newest.get(entry_id)
-            if author is not None and not self._is_own(author) and author.core_words not in self._typed_words - {""}:
+            if author is None or self._is_own(author):
+                continue
+            if self._typed_words.isdisjoint({author.core_words, core_words(block.text)} - {""}):
                 labels[entry_id] = self._label_of(author, name_of)
         return labels
+
+    def _concerns_this_document(self, event: Event) -> bool:
+        """Whether it may have written a line of this document: other devices edit documents of their own."""
+        is_addition = event.type in {ENTRY_ADDED, EXCHANGE_RECORDED}
+        return is_addition or event.device_id in self._own_device_ids or event.payload.get("shared") is True
 
     def _is_own(self, author: LineAuthor) -> bool:
         return author.is_typed and author.device_id in self._own_device_ids

@@ -41,6 +41,7 @@ from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
 from sync.log.event_types import DEVICE_EVENT_TYPES, EXCHANGE_RECORDED
+from sync.log.local_state import FORMERLY_SHARED
 from sync.log.log import EventLog, StoreWithEvents, user_visible_outbox
 from sync.log.model import AppendResult, Event, EventDraft
 from sync.log.sessions.pauses import SavePauses
@@ -74,12 +75,10 @@ class MemoryService:
         self._replicator = replicator
         self._redactor = redactor.for_egress()
         self._clock = clock
-        shared = settings.document.sharing == "user"  # then the document has the other devices' lines, redacted
-        self._raw_redactor = redactor if not shared and not redactor.enabled else None
-        self._other_devices = settings.load.other_devices == "digest" and not shared
+        self._raw_redactor = None if redactor.enabled else redactor
+        self._other_devices = settings.load.other_devices == "digest"
         self._store_messages = settings.privacy.store_messages
         self._record_settings = settings.record
-        self._shared = shared
         self._line_authors = LineAuthors(events.own_device_ids)
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
@@ -213,13 +212,14 @@ class MemoryService:
     async def _author_labels(self, snapshot: Snapshot) -> dict[str, str]:
         """The authors of the lines that the user did not write here."""
 
-        def refresh(connection: Transaction) -> None:
-            run_query = partial(store.run_event_query, connection)
-            position = log_store.newest_position(connection)
-            self._line_authors.refresh(run_query, position, snapshot, shared=self._shared)
+        def refresh(connection: Transaction) -> bool:
+            run_query, newest = partial(store.run_event_query, connection), log_store.newest_position(connection)
+            formerly_shared = log_store.watermark(connection, FORMERLY_SHARED) > 0
+            self._line_authors.refresh(run_query, newest, snapshot, formerly_shared=formerly_shared)
+            return formerly_shared
 
-        await self._log.database.read(refresh)
-        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if self._shared else {}
+        has_others = await self._log.database.read(refresh)
+        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if has_others else {}
         return self._line_authors.author_labels(snapshot, lambda device_id: infos.get(device_id, DeviceInfo()).name)
 
     async def _other_digests(self) -> tuple[DeviceDigest, ...]:

@@ -42,7 +42,7 @@ from sync.log.model import Event, Origin
 EDIT_EVENTS: Final = (ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED)  # read apart: preferences outlive conversations
 EXCHANGE_EVENTS: Final = (EXCHANGE_RECORDED,)
 MAX_EVENTS: Final = 400  # newest events of each kind that are read: far more than a digest shows
-SHARED_DOCUMENT: Final = ""  # in place of a device's id: the document that all devices share
+ALL_DOCUMENTS: Final = ""  # in place of a device's id
 
 OwnedEntryId = tuple[str, str]  # the device whose document has it, and the entry's id
 
@@ -83,7 +83,7 @@ def device_digests(
 
     `exchanges` and `edits`: newest first, without those of this device and of hidden ones. Edits and removals are
     newer than what they change, so they come before it. Each device edits its own document: a copied data directory
-    has the same entry ids. A shared document is edited by all.
+    has the same entry ids. A `shared` edit, which earlier versions wrote, concerns all documents.
     """
     lines: dict[str, list[DigestLine]] = {}
     edited: dict[OwnedEntryId, str] = {}
@@ -91,7 +91,7 @@ def device_digests(
     everything = sorted((*exchanges, *edits), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(everything):
         for entry_id, text, origin, weight in _entries_of(event, edited, removed):
-            owned_ids = ((event.device_id, entry_id), (SHARED_DOCUMENT, entry_id))
+            owned_ids = ((event.device_id, entry_id), (ALL_DOCUMENTS, entry_id))
             if removed.isdisjoint(owned_ids):
                 newest = next((edited[owned] for owned in owned_ids if owned in edited), text)
                 line = DigestLine(day_of(event), newest, weight, _sort_key(event), origin)
@@ -160,7 +160,7 @@ def _entries_of(
         is_known = event.origin in set(Origin)  # another program may have written anything
         origin = Origin(event.origin) if is_known else Origin.PEER
         return [(entry_id, str(payload.get("text", "")), origin, _weight(event))]
-    owned = (SHARED_DOCUMENT if payload.get("shared") is True else event.device_id, entry_id)
+    owned = (ALL_DOCUMENTS if payload.get("shared") is True else event.device_id, entry_id)
     if event.type == ENTRY_EDITED:
         edited.setdefault(owned, str(payload.get("text", "")))
     elif event.type == ENTRY_REMOVED:

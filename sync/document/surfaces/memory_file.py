@@ -23,7 +23,6 @@ from sync.document.markdown.parse import parse
 from sync.document.markdown.reparse import parse_edited
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, park_copy
-from sync.document.shared.projection import SharedProjection
 from sync.document.surfaces.app_cache import AppCacheHistory
 from sync.document.surfaces.notices import FILE_QUESTIONS, RESOLVABLE, Notice, version_notices
 from sync.document.surfaces.stable_read import Sleep, stable_read
@@ -89,9 +88,7 @@ class MemoryFile:
         self.notices: set[Notice] = set()
         deps = deps or MemoryFileDeps()
         self.language = LanguageChoice(options.language, deps.locale)
-        projection = (SharedProjection if options.sharing == "user" else OwnProjection)(
-            events, redactor, clock=clock, language=self.language
-        )
+        projection = OwnProjection(events, redactor, clock=clock, language=self.language)
         writer = VersionWriter(
             events,
             redactor,

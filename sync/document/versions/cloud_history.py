@@ -10,7 +10,7 @@ from sync.document.erasure.erasure import ERASURE_OFFSET
 from sync.document.markdown.edits import set_footer
 from sync.document.markdown.model import MemoryDocument, Snapshot, Version
 from sync.document.markdown.parse import parse
-from sync.document.markdown.version_labels import is_shared_label, next_label, parse_time_label
+from sync.document.markdown.version_labels import next_label, parse_time_label
 from sync.document.merge.three_way import plan_merge
 from sync.document.merge.unredact import unredact
 from sync.document.versions.ingest_edit import ingest_edit
@@ -114,9 +114,7 @@ class CloudHistory:
         """
         sent = store.newest(connection, store.CLOUD)
         label = snapshot.document.label
-        if sent is None or sent.sha256 == snapshot.document.sha256 or label is None or is_shared_label(label):
-            return snapshot  # the first, the same again, or one that its events name
-        if not _label_is_used(label, sent):
+        if sent is None or sent.sha256 == snapshot.document.sha256 or label is None or not _label_is_used(label, sent):
             return snapshot
         return set_footer(snapshot, next_label(sent.label, self._writer.clock.now()))
 

@@ -43,5 +43,5 @@ def compact_old_days(connection: Transaction, writer: VersionWriter, today: date
         for payload in payloads
     ]
     writer.record_own_events(connection, drafts)
-    writer.append_version(connection, writer.with_footer(connection, snapshot, current), "folded")
+    writer.append_version(connection, writer.with_footer(snapshot, current), "folded")
     return True

@@ -16,7 +16,7 @@ from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry
 from sync.document.markdown.entry_ids import text_hash
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.template import PREFERENCES
-from sync.document.shared.entry_ops import DERIVED_FROM_FACT, DERIVED_FROM_USE
+from sync.document.own.own_lines import DERIVED_FROM_FACT, DERIVED_FROM_USE
 from sync.log import store as log_store
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, FACT_TYPES, RETRACTING_TYPES
 from sync.log.local_state import FACT_LINES_END
@@ -35,8 +35,8 @@ FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
 class DerivedLines:
     """The lines of facts in one profile's document. All methods run inside a transaction of the caller."""
 
-    def __init__(self, events: EventLog, redactor: Redactor, clock: Clock, *, shared: bool) -> None:
-        self._log, self._redactor, self._clock, self._shared = events, redactor, clock, shared
+    def __init__(self, events: EventLog, redactor: Redactor, clock: Clock) -> None:
+        self._log, self._redactor, self._clock = events, redactor, clock
         self._facts: FactProjection | None = None
 
     def is_behind(self, connection: Transaction) -> bool:
@@ -97,7 +97,7 @@ class DerivedLines:
         self._facts = self._facts or FactProjection()
         devices = self._log.own_device_ids
         today = self._clock.now().date()
-        return FactLines(self._facts.read(connection), devices, today, self._redactor.clean, self._shared)
+        return FactLines(self._facts.read(connection), devices, today, self._redactor.clean)
 
     def _draft(self, operation: Operation, derived: str) -> EventDraft:
         payload: dict[str, Any] = {
@@ -113,8 +113,7 @@ class DerivedLines:
                 kind, fields = ENTRY_EDITED, {"text": operation.text, "base_hash": text_hash(base)}
             case EntryRemoved():
                 kind, fields = ENTRY_REMOVED, {"base_hash": text_hash(self._redactor.clean(operation.text))}
-        shared = {"shared": True} if self._shared else {}
-        return EventDraft(kind, self._redactor.clean_payload(payload | fields | shared), origin=Origin.USER)
+        return EventDraft(kind, self._redactor.clean_payload(payload | fields), origin=Origin.USER)
 
 
 def apply_changes(snapshot: Snapshot, operations: Iterable[Operation]) -> Snapshot:

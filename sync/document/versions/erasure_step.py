@@ -21,8 +21,7 @@ def apply_next_erasure(connection: Transaction, writer: VersionWriter) -> Pendin
         return None
     # 1. log payloads that are corrected instead of erased
     erasure.apply_corrections(connection, pending)
-    if pending.corrected_payloads or not writer.projection.is_shared:
-        writer.projection.reset()  # the reduced state has the old text
+    writer.projection.history.reset()  # it has the old text
     # 2. the document: a version with the corrected lines, then one without the erased lines, with its events
     current = _rewrite_lines(writer, connection, pending)
     _remove_lines(writer, connection, pending, current)
@@ -37,11 +36,8 @@ def apply_next_erasure(connection: Transaction, writer: VersionWriter) -> Pendin
     removed_lines = erasure.apply(connection, pending, writer.clock)
     # 6. hashes of the erased lines, by which an editor's old buffer is recognised
     writer.erased_lines.record(connection, removed_lines)
-    # 7. the reduced state, which has the blanked events; a shared document is rendered again without them
-    if pending.entry_ids or not writer.projection.is_shared:
-        writer.projection.reset()
-    if pending.entry_ids:
-        _render_shared_again(writer, connection)
+    # 7. the own history, which has the blanked events
+    writer.projection.history.reset()
     return pending
 
 
@@ -51,9 +47,9 @@ def _rewrite_lines(writer: VersionWriter, connection: Transaction, pending: Pend
     if current is None or not pending.corrected_payloads:
         return current
     snapshot = apply_rewrites(current.snapshot, pending.rewrites)
-    if not writer.projection.is_shared and snapshot == current.snapshot:
+    if snapshot == current.snapshot:
         return current
-    return writer.append_version(connection, writer.with_footer(connection, snapshot, current), "redacted")
+    return writer.append_version(connection, writer.with_footer(snapshot, current), "redacted")
 
 
 def _remove_lines(
@@ -63,26 +59,11 @@ def _remove_lines(
     planned = erasure.plan_removals(pending, current)
     if planned is None:
         return
-    shared = {"shared": True} if writer.projection.is_shared else {}
     payloads = (
-        {"entry_id": operation.entry_id, "section": list(operation.section), **shared}
-        for operation in planned.operations
+        {"entry_id": operation.entry_id, "section": list(operation.section)} for operation in planned.operations
     )
     drafts = [
         EventDraft(ENTRY_REMOVED, writer.redactor.clean_payload(payload), origin=Origin.USER) for payload in payloads
     ]
     writer.record_own_events(connection, drafts)
-    writer.append_version(connection, writer.with_footer(connection, planned.merged, current), "forgotten")
-
-
-def _render_shared_again(writer: VersionWriter, connection: Transaction) -> None:
-    """Render the shared document from the log as it is now.
-
-    Otherwise the lines around the erased one would be in another place than on a device that only ever saw it blank.
-    """
-    current = store.newest(connection, store.FILE)
-    if not writer.projection.is_shared or current is None:
-        return
-    snapshot = writer.with_footer(connection, current.snapshot, current)
-    if snapshot != current.snapshot:
-        writer.append_version(connection, snapshot, "forgotten")
+    writer.append_version(connection, writer.with_footer(planned.merged, current), "forgotten")

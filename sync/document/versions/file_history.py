@@ -96,7 +96,7 @@ class FileHistory:
         return FileState(
             current,
             log_store.watermark(connection, VERSION_ON_DISK),
-            is_behind=self._writer.projection.is_behind(connection, current)
+            is_behind=self._writer.projection.is_behind(connection)
             or (current is not None and self._writer.derived_lines.is_behind(connection)),
             has_erasures=erasure.has_pending(connection),
             has_recovered=self.recovery.is_complete(connection),
@@ -241,6 +241,6 @@ class FileHistory:
         planned = plan_merge(current, current, restored.snapshot.document, writer.new_id)
         payload = writer.redactor.clean_payload({"sha256": digest, "operations": len(planned.operations)})
         self._log.append_in(connection, [EventDraft(type=DOCUMENT_RESTORED, payload=payload)])
-        writer.record_operations(connection, planned, current, Origin.USER, Door.COMMAND)
-        version = writer.append_version(connection, writer.with_footer(connection, planned.merged, current), "restored")
+        writer.record_operations(connection, planned, Origin.USER, Door.COMMAND)
+        version = writer.append_version(connection, writer.with_footer(planned.merged, current), "restored")
         return EditResult(planned.operations, version.sha256)

@@ -21,8 +21,8 @@ from sync.document.capture.exchange_events import (
     draft_operation_events,
 )
 from sync.document.markdown.model import MemoryDocument
+from sync.document.markdown.positions import normalised_section
 from sync.document.markdown.version_labels import parse_time_label
-from sync.document.shared.entry_ops import normalised_section
 from sync.document.versions.memory_file_import import SOURCE, ImportedEntry, ImportedExchange, ImportedLine, entries_of
 from sync.document.versions.own_projection import snapshot_or_template
 from sync.document.versions.writer import VersionWriter

@@ -1,8 +1,7 @@
 """Turn a manual edit into events and versions.
 
 `ingest_edit` is the one function for every surface (memory file, app's settings page, app cache, cloud document).
-Which side wins on a line is decided in `sync.document.merge.three_way`; with one document for all devices
-`sync.document.shared.entry_reducer` decides between the events of several devices by the same word merge.
+Which side wins on a line is decided in `sync.document.merge.three_way`.
 """
 
 from sync.db.engine import Transaction
@@ -25,7 +24,7 @@ def ingest_edit(connection: Transaction, edit: SurfaceEdit) -> EditResult | None
     planned = edit.adapt(merged, base.version, current)
     if planned is None:
         return None
-    writer.record_operations(connection, planned, edit.base_of_events(base), edit.origin, edit.door)
+    writer.record_operations(connection, planned, edit.origin, edit.door)
     shown, sha256 = edit.append_versions(connection, planned, current, stripped)
     writer.erased_lines.mark_still_shown(connection, stripped, shown)
     return EditResult(planned.operations, sha256, base)

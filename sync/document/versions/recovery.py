@@ -9,7 +9,6 @@ from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
 from sync.document.markdown.model import MemoryDocument, MergePlan, Version
 from sync.document.merge.three_way import plan_merge
-from sync.document.shared.projection import SHARED_OFFSET
 from sync.document.versions.own_projection import DOCUMENT_OFFSET
 from sync.document.versions.writer import EditResult, VersionWriter
 from sync.log import outbox_store
@@ -40,8 +39,8 @@ class DocumentRecovery:
             return None
         operations = self._writer.projection.unlogged_additions(connection, current.snapshot)
         planned = MergePlan(operations, current.snapshot, (), current.snapshot)
-        self._writer.record_operations(connection, planned, None, Origin.IMPORTED, Door.HAND)
-        return self._writer.follow_log(connection) if self._writer.projection.is_shared else current
+        self._writer.record_operations(connection, planned, Origin.IMPORTED, Door.HAND)
+        return current
 
     def adopt_file(self, connection: Transaction, digest: str, document: MemoryDocument) -> EditResult:
         """Hold the lines of the file, and follow the log from its first event."""
@@ -50,8 +49,7 @@ class DocumentRecovery:
         version = self._writer.append_version(connection, observed, "hand", digest=digest)
         self._writer.erased_lines.mark_still_shown(connection, stripped, version)
         self._writer.mark_on_disk(connection, version)
-        for offset in (DOCUMENT_OFFSET, SHARED_OFFSET):
-            log_store.set_watermark(connection, offset, 0, self._writer.clock)
+        log_store.set_watermark(connection, DOCUMENT_OFFSET, 0, self._writer.clock)
         newest = self._writer.follow_log(connection, used_label=document.label)
         return EditResult((), (newest or version).sha256)
 

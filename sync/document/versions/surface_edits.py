@@ -27,7 +27,7 @@ from sync.document.markdown.model import (
     Version,
 )
 from sync.document.markdown.parse import with_style_of
-from sync.document.markdown.version_labels import label_sort_key
+from sync.document.markdown.version_labels import parse_time_label
 from sync.document.merge.three_way import choose_base, infer_base, lacks_end, looks_like_data_loss
 from sync.document.versions.own_projection import snapshot_or_template
 from sync.document.versions.served_snapshots import ServedSnapshots
@@ -78,10 +78,6 @@ class SurfaceEdit(msgspec.Struct, frozen=True):
         """The plan as this surface may change the document; None: not at all."""
         return planned
 
-    def base_of_events(self, base: BaseChoice) -> Version | None:
-        """The version by which moved lines and headings are found for the events of a shared document."""
-        return base.version
-
     @abstractmethod
     def append_versions(
         self, connection: Transaction, planned: MergePlan, current: Version | None, stripped: StrippedDocument
@@ -124,8 +120,8 @@ class FileEdit(SurfaceEdit, frozen=True):
         writer = self.writer
         shown = newest = writer.append_version(connection, planned.observed, "hand", digest=self.digest)
         writer.mark_on_disk(connection, shown)
-        if planned.must_write or writer.projection.is_shared or stripped.erased:
-            finished = writer.with_footer(connection, planned.merged, current, self.used_label)
+        if planned.must_write or stripped.erased:
+            finished = writer.with_footer(planned.merged, current, self.used_label)
             if finished.document != planned.observed.document or stripped.erased:
                 newest = writer.append_version(connection, finished, "merged")
         return shown, newest.sha256
@@ -168,7 +164,7 @@ class AppPageEdit(SurfaceEdit, frozen=True, kw_only=True):
         current: Version | None,
         stripped: StrippedDocument,  # noqa: ARG002 - the base class's
     ) -> tuple[Version, str]:
-        finished = self.writer.with_footer(connection, planned.merged, current)
+        finished = self.writer.with_footer(planned.merged, current)
         version = self.writer.append_version(connection, finished, "saved")
         return version, version.sha256
 
@@ -192,9 +188,6 @@ class AppCacheEdit(SurfaceEdit, frozen=True, kw_only=True):
             return planned
         kept = tuple(operation for operation in planned.operations if not isinstance(operation, EntryRemoved))
         return replace(planned, operations=kept) if kept else None
-
-    def base_of_events(self, base: BaseChoice) -> None:
-        """The cache's layout is not the document's: nothing was moved."""
 
     def append_versions(
         self,
@@ -250,7 +243,7 @@ def _append_applied(
     """Append a version of the document with the operations of another surface, if there are any."""
     if planned.operations:
         applied = _apply_operations(snapshot_or_template(current, writer.clock, writer.language), planned.operations)
-        writer.append_version(connection, writer.with_footer(connection, applied, current), cause)
+        writer.append_version(connection, writer.with_footer(applied, current), cause)
 
 
 def _reason_for(base: Version | None, document: MemoryDocument, digest: str) -> BaseReason:
@@ -293,8 +286,8 @@ def _loadable_versions(
 
 def _is_older_than_all(document: MemoryDocument, ring: Sequence[Version]) -> bool:
     """Whether the file was loaded from a version that is no longer kept."""
-    loaded = label_sort_key(document.label)
-    oldest = label_sort_key(ring[0].label) if ring else None
+    loaded = parse_time_label(document.label)
+    oldest = parse_time_label(ring[0].label) if ring else None
     is_kept = any(version.label == document.label for version in ring)
     return loaded is not None and oldest is not None and not is_kept and loaded < oldest
 

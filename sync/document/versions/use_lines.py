@@ -1,7 +1,7 @@
 """The lines under 常用操作: what came on three different days, as entry events with `derived`.
 
-Which lines there are is decided from the log once and recorded, so all devices of a shared document show the same, and
-a line that was removed by hand stays away. A line that was changed by hand stays as it is.
+Which lines there are is decided from the log once and recorded, so a line that was removed by hand stays away. A line
+that was changed by hand stays as it is.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -68,7 +68,7 @@ class UseLines:
             return current
         writer.record_own_events(connection, writer.derived_lines.use_drafts(changes))
         changed = apply_changes(current.snapshot, changes)
-        return writer.append_version(connection, writer.with_footer(connection, changed, current), "operations")
+        return writer.append_version(connection, writer.with_footer(changed, current), "operations")
 
     def _count(self, connection: Transaction) -> None:
         """Count the events since the last call; all of the window again after an erasure."""
@@ -88,8 +88,8 @@ class UseLines:
         log = self._writer.log
         own = log.own_device_ids
         for event in events:
-            if event.device_id in own or self._writer.projection.is_shared:
-                counter.add(event, is_own=event.device_id in own)
+            if event.device_id in own:
+                counter.add(event)
         self._position, self._is_counted = newest, True
 
     def _changes(

@@ -16,16 +16,18 @@ from sync.clock import Clock, to_unix_ms, uuid7
 from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.document import store
+from sync.document.capture.exchange_events import draft_operation_events
 from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.erasure import erasure
 from sync.document.markdown.edits import set_footer
 from sync.document.markdown.entry_ids import entry_id_from_hex
 from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, MergePlan, Operation, Snapshot, Version
+from sync.document.markdown.template import language_of
 from sync.document.markdown.version_labels import later_label, next_label
 from sync.document.merge.three_way import choose_base, plan_merge
 from sync.document.versions.derived_lines import DerivedLines, apply_changes
-from sync.document.versions.own_projection import DOCUMENT_OFFSET, DocumentProjection, snapshot_or_template
+from sync.document.versions.own_projection import DOCUMENT_OFFSET, OwnProjection, snapshot_or_template
 from sync.log import store as log_store
 from sync.log.local_state import REDACTION_RULES
 from sync.log.log import EventLog
@@ -97,7 +99,7 @@ class VersionWriter:
         clock: Clock,
         *,
         keep_versions: int,
-        projection: DocumentProjection,
+        projection: OwnProjection,
         parked_folder: Path | None = None,
         language: LanguageChoice | None = None,
     ) -> None:
@@ -106,7 +108,7 @@ class VersionWriter:
         self.log, self.clock, self.keep_versions, self.projection = events, clock, keep_versions, projection
         self.redactor, self.parked_folder = redactor.for_egress(), parked_folder
         self.erased_lines = ErasedLines(self.redactor.clean, clock)
-        self.derived_lines = DerivedLines(events, self.redactor, clock, shared=projection.is_shared)
+        self.derived_lines = DerivedLines(events, self.redactor, clock)
 
     async def edit(
         self, work: Callable[Concatenate[Transaction, P], EditResult | None], *args: P.args, **kwargs: P.kwargs
@@ -126,13 +128,13 @@ class VersionWriter:
             try:
                 return work(connection, *args, **kwargs)
             except BaseException:
-                self.projection.reset()  # the database may run the work again
+                self.projection.history.reset()  # the database may run the work again
                 raise
 
         try:
             return await self.log.database.write(attempt)
         except BaseException:
-            self.projection.reset()
+            self.projection.history.reset()
             raise
 
     def follow_log(self, connection: Transaction, *, used_label: str | None = None) -> Version | None:
@@ -144,9 +146,7 @@ class VersionWriter:
         if changes:
             self.record_own_events(connection, self.derived_lines.fact_drafts(connection, changes))
             changed = apply_changes(current.snapshot, changes)
-            current = self.append_version(
-                connection, self.with_footer(connection, changed, current, used_label), "facts"
-            )
+            current = self.append_version(connection, self.with_footer(changed, current, used_label), "facts")
         if not erasure.has_pending(connection):
             self.derived_lines.checkpoint(connection)
         return current
@@ -158,12 +158,10 @@ class VersionWriter:
             return current
         log_store.set_watermark(connection, DOCUMENT_OFFSET, change.position, self.clock)
         store.delete_unredacted(connection, change.position)
-        is_recovering = not self.projection.is_shared and log_store.watermark(connection, RECOVERY_STARTED) > 0
+        is_recovering = log_store.watermark(connection, RECOVERY_STARTED) > 0
         if is_recovering and current is not None and change.snapshot.document == current.snapshot.document:
             return self.append_version(connection, change.snapshot, "log")  # other ids, the same text and label
-        return self.append_version(
-            connection, self.with_footer(connection, change.snapshot, current, used_label), "log"
-        )
+        return self.append_version(connection, self.with_footer(change.snapshot, current, used_label), "log")
 
     def current_view(self, connection: Transaction, unread_file: MemoryDocument | None = None) -> DocumentView:
         """The newest version plus what the log has beyond it, minus what pending erasures name.
@@ -171,7 +169,7 @@ class VersionWriter:
         `unread_file`: shown if there is no version yet.
         """
         current = store.newest(connection, store.FILE)
-        if current is None and unread_file is not None and not self.projection.is_shared:
+        if current is None and unread_file is not None:
             unnamed = tuple(f"line {number}" for number in range(len(unread_file.entries)))
             current = Version.of(0, Snapshot(unread_file, unnamed))
         change = self.projection.pending_change(connection, current)
@@ -191,7 +189,7 @@ class VersionWriter:
             stripped = self.strip_erased(connection, document, choose_base(document, ring))
             copy = plan_merge(current, current, stripped.document, self.new_id).observed
             self.append_version(connection, copy, "hand")
-            self.append_version(connection, self.with_footer(connection, current.snapshot, current), "restored")
+            self.append_version(connection, self.with_footer(current.snapshot, current), "restored")
 
     def strip_erased(
         self, connection: Transaction, document: MemoryDocument, base: Version | None, digest: str = ""
@@ -209,11 +207,10 @@ class VersionWriter:
         number = next((one.number for one in named), None)
         return self.erased_lines.strip(connection, document, shown.snapshot if shown else None, number)
 
-    def record_operations(
-        self, connection: Transaction, planned: MergePlan, base: Version | None, origin: Origin, door: Door
-    ) -> None:
+    def record_operations(self, connection: Transaction, planned: MergePlan, origin: Origin, door: Door) -> None:
         """Record the events of an edit made at `door`. An entry too large for an event stays in the file alone."""
-        drafts = self.projection.draft_edit_events(connection, planned, base, origin)
+        language = self.language.of(language_of(planned.merged.document))
+        drafts, _ = draft_operation_events(planned.operations, self.redactor, origin, language)
         drafts += self.derived_lines.answers(connection, planned.operations)
         if drafts:
             self.record_own_events(connection, [replace(draft, door=door) for draft in drafts])
@@ -245,16 +242,11 @@ class VersionWriter:
         if log_store.watermark(connection, VERSION_ON_DISK) != version.number:
             log_store.set_watermark(connection, VERSION_ON_DISK, version.number, self.clock)
 
-    def with_footer(
-        self, connection: Transaction, snapshot: Snapshot, current: Version | None, used_label: str | None = None
-    ) -> Snapshot:
+    def with_footer(self, snapshot: Snapshot, current: Version | None, used_label: str | None = None) -> Snapshot:
         """The next version with these entries, with a footer whose label no other version has.
 
         `used_label`: a label in the file; the version that had it may be lost, and no other gets its name.
         """
-        rendered = self.projection.render_and_checkpoint(connection, snapshot)
-        if rendered is not None:
-            return rendered
         last_label = later_label(current.label if current else None, used_label)
         return set_footer(snapshot, next_label(last_label, self.clock.now()))
 

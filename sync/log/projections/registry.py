@@ -49,8 +49,7 @@ RECALL: Final = ProjectionEntry("recall")
 JSONL: Final = ProjectionEntry("jsonl")
 DAILY: Final = ProjectionEntry("daily", (*CONVERSATION_TYPES, *SESSION_END_TYPES), own_device_only=True)
 
-# Retention never expires what a shared document is made of, and never an erasure request.
-SHARED_DOCUMENT: Final = ProjectionEntry("document.shared", DOCUMENT_EVENT_TYPES, delays_retention=False)
+# Retention never expires an erasure request.
 ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_retention=False)
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
@@ -72,7 +71,6 @@ PROJECTIONS: Final = {
     entry.name: entry
     for entry in (
         DOCUMENT,
-        SHARED_DOCUMENT,
         FACT_LINES,
         ERASURE,
         RECALL,

@@ -52,9 +52,8 @@ def test_forgetting_takes_the_raw_words_too(home: Home) -> None:
         wait_until(lambda: local_rows(home, "select count(*) from captured") == [(0,)])
 
 
-@pytest.mark.parametrize("settings", [{}, {"REDACTION__ENABLED": "false", "DOCUMENT__SHARING": "user"}])
-def test_by_default_and_in_a_shared_document_it_is_redacted(tmp_path: Path, settings: dict[str, str]) -> None:
-    home = Home(tmp_path, **settings)
+def test_by_default_it_is_redacted(tmp_path: Path) -> None:
+    home = Home(tmp_path)
     with Sidecar(home) as sidecar:
         sidecar.update(f"打给 {NUMBER}")
         wait_for_lines(home, PLACEHOLDER)

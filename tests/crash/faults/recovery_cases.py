@@ -13,18 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, CorruptDatabase
 from sync.db.row_repair import RowRepairs
 from sync.document.capture.exchange_events import ExchangeInput
-from sync.document.shared import projection
 from sync.document.versions import own_projection
 from sync.log.model import Event
 from sync.open_app import AppMode
-from sync.settings.sections import DocumentSettings
 from tests.integration.db.rebuild.test_repeated_salvage import SET_SEQUENCE, change
 from tests.integration.db.rebuild.test_salvage import (
     PAGE,
@@ -88,8 +84,6 @@ def trial(seed: int) -> tuple[str, str]:
 
 
 async def _check_goes_on(home: Home, damage: Callable[[Path, random.Random], None], chance: random.Random) -> None:
-    document = DocumentSettings(sharing=chance.choice(["device", "user"]))
-    home.settings = replace(home.settings, document=document)
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await _use_app(app, range(EXCHANGES))
@@ -171,7 +165,7 @@ BUGS: Final = (
     ),
     PlantedBug(
         "the file is imported again after the database was lost",
-        ((own_projection, "adopt_logged_ids", _ignore_restored), (projection, "adopt_logged_ids", _ignore_restored)),
+        ((own_projection, "adopt_logged_ids", _ignore_restored),),
         0,
     ),
     PlantedBug("a bad row of derived data stays", ((RowRepairs, "run", lambda *_: Counter()),), 8),

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +24,6 @@ from sync.lan.store import store_events
 from sync.log.model import Query
 from sync.open_app import AppMode, open_app
 from sync.retention.archives import read_archived_events
-from sync.settings.sections import DocumentSettings
 from sync.settings.settings import Settings
 from tests.fake_cloud.server import FakeCloud
 from tests.integration.document.harness import FakeAppCache, ManualClock
@@ -160,9 +159,7 @@ async def test_a_document_that_says_more_than_its_events_is_parked_for_him(
     assert "客人说的" in machine.settings.memory_file.read_text("utf-8")
 
 
-@pytest.mark.parametrize("sharing", ["device", "user"])
-async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine, sharing: Literal["device", "user"]) -> None:
-    machine.settings = replace(machine.settings, document=DocumentSettings(sharing=sharing))
+async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine) -> None:
     machine.type_below("### 工作习惯", "- 客人打的一行")
     machine.type_below("---", "\n## 客人的标题\n\n- 标题下的一行")
     await machine.log_in()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sync.clock import in_zone
 from sync.db.engine import Database, Transaction
@@ -179,7 +179,6 @@ async def open_document_harness(
     write_back: bool = False,
     other_profiles: OtherProfiles | None = None,
     device: str = "device-a",
-    sharing: Literal["device", "user"] = "device",
     keep_days: int = 30,
 ) -> AsyncIterator[DocumentHarness]:
     """Open everything, and close it at the end. `file`: the memory file, if not in the folder."""
@@ -192,7 +191,7 @@ async def open_document_harness(
         redactor = Redactor()
         file = file or folder / "xiaobai-ai-memory.md"
         unborn: Any = None
-        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing, keep_days=KeepLimit(keep_days))
+        options = DocumentSettings(keep_versions=keep_versions, keep_days=KeepLimit(keep_days))
         harness = DocumentHarness(
             file, database, log, clock, redactor, unborn, app_cache, options, write_back, other_profiles
         )

@@ -4,7 +4,6 @@ import zlib
 from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from sqlalchemy import select
@@ -198,33 +197,10 @@ class TestTheAppsCache:
 
 
 class TestOtherDevices:
-    async def test_the_stale_editor_of_another_device_adds_nothing(self, tmp_path: Path) -> None:
+    async def test_an_edit_made_before_the_device_heard_of_the_erasure_goes_with_the_line(self, tmp_path: Path) -> None:
         async with (
-            open_document_harness(tmp_path / "a", sharing="user") as here,
-            open_document_harness(tmp_path / "b", sharing="user", device="device-b") as there,
-        ):
-            await here.record_and_reconcile("留下的")
-            secret = await here.record_exchange(SECRET)
-            await here.memory.reconcile()
-            await there.pull_from(here)
-            buffer = there.text
-            assert SECRET in buffer
-            await erase(here, secret)
-            await there.pull_from(here)
-            there.text = with_line(buffer)
-            await there.memory.reconcile()
-            await here.pull_from(there)
-            for harness in (here, there):
-                await is_gone(harness)
-                assert f"{TYPED}\n" in harness.text
-
-    @pytest.mark.parametrize("sharing", ["device", "user"])
-    async def test_an_edit_made_before_the_device_heard_of_the_erasure_goes_with_the_line(
-        self, tmp_path: Path, sharing: Literal["device", "user"]
-    ) -> None:
-        async with (
-            open_document_harness(tmp_path / "a", sharing=sharing) as here,
-            open_document_harness(tmp_path / "b", sharing=sharing, device="device-b") as there,
+            open_document_harness(tmp_path / "a") as here,
+            open_document_harness(tmp_path / "b", device="device-b") as there,
         ):
             await there.record_and_reconcile("留下的")
             there.add_line_under(HABITS, f"- {SECRET}")
@@ -268,9 +244,8 @@ async def test_no_hash_of_an_erased_line_can_be_made_without_the_key(tmp_path: P
     assert not hashes[0] & hashes[1]
 
 
-@pytest.mark.parametrize("sharing", ["device", "user"])
-async def test_no_hash_of_a_text_outlasts_it_in_the_log(tmp_path: Path, sharing: Literal["device", "user"]) -> None:
-    async with open_document_harness(tmp_path, sharing=sharing) as harness:
+async def test_no_hash_of_a_text_outlasts_it_in_the_log(tmp_path: Path) -> None:
+    async with open_document_harness(tmp_path) as harness:
         harness.clock.advance(days=-40)
         await harness.record_and_reconcile("一")
         harness.add_line_under(HABITS, "- 口令一")

@@ -4,9 +4,6 @@ import random
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-from msgspec.structs import replace
-
 from sync.context.model import TurnRequest
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log import store as log_store
@@ -15,7 +12,6 @@ from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import EventScope, scope_of
 from sync.open_app import AppMode
 from sync.recall.model import SearchRequest
-from sync.settings.sections import DocumentSettings
 from tests.integration.db.rebuild.test_salvage import Home
 from tests.support import event
 
@@ -40,10 +36,8 @@ def odd_payloads(chance: random.Random, names: list[str]) -> list[tuple[str, dic
     return found
 
 
-@pytest.mark.parametrize("sharing", ["device", "user"])
-async def test_odd_events_of_another_device_stop_nothing(tmp_path: Path, sharing: Any) -> None:
+async def test_odd_events_of_another_device_stop_nothing(tmp_path: Path) -> None:
     chance, home = random.Random(SEED), Home(tmp_path)
-    home.settings = replace(home.settings, document=DocumentSettings(sharing=sharing))
     async with home.app(AppMode.HELPER) as app:
         said = [await app.memory_service.update(ExchangeInput(f"我用 PostgreSQL {n}", "好")) for n in range(3)]
         await app.reconcile_memory_file()

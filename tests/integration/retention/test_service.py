@@ -53,10 +53,10 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
 
 
 def retention(
-    harness: DocumentHarness, *, days: int = 30, megabytes: int = -1, shared: bool = False, cloud: bool = False
+    harness: DocumentHarness, *, days: int = 30, megabytes: int = -1, cloud: bool = False
 ) -> RetentionService:
     archives, lock = harness.file.parent / "archive" / "default", harness.file.parent / "archives.lock"
-    household = RetentionConfig(archives, lock, days, megabytes, has_shared_document=shared, has_cloud=cloud)
+    household = RetentionConfig(archives, lock, days, megabytes, has_cloud=cloud)
     return RetentionService(harness.log, DraftBuilder(harness.redactor), household, clock=harness.clock)
 
 
@@ -292,29 +292,6 @@ async def test_beyond_a_size_the_oldest_expire_first(harness: DocumentHarness) -
     assert left == told[-len(left) :]
     assert done.plan.total_bytes - done.plan.bytes <= 1024 * 1024
     assert 30 < len(left) < 36
-
-
-async def test_a_shared_document_keeps_all_that_it_is_made_of(tmp_path: Path) -> None:
-    async with open_document_harness(tmp_path / "a", sharing="user") as harness:
-        await harness.record_and_reconcile("一", "二")
-        harness.add_line_under("# 用户偏好", "- 手写的")
-        await harness.memory.reconcile()
-        harness.replace("- 手写的\n", "")
-        await harness.memory.reconcile()
-        await fact(harness, "旧事")
-        harness.clock.advance(days=40)
-        await harness.memory.reconcile()
-        shown = harness.text
-
-        done = await apply(harness, retention(harness, shared=True))
-        harness.restart()
-        await harness.record_exchange("三")
-        await harness.memory.reconcile()
-
-        assert done.forgotten == 1
-        assert "二" in shown
-        assert [line for line in shown.splitlines()[:-1] if line not in harness.text.splitlines()] == []
-        assert "手写的" not in harness.text
 
 
 async def test_nothing_expires_if_the_archive_cannot_be_written(harness: DocumentHarness) -> None:

@@ -144,7 +144,7 @@ async def test_retention_keeps_the_facts_of_the_user_and_lets_proposals_expire(h
     await harness.memory.reconcile()
     folder = harness.database.path.parent
     places = folder / "archives", folder / "archives.lock"
-    config = RetentionConfig(*places, 30, -1, has_shared_document=False, has_cloud=False)
+    config = RetentionConfig(*places, 30, -1, has_cloud=False)
     service = RetentionService(harness.log, DraftBuilder(harness.redactor), config, clock=harness.clock)
     await service.apply(service.build_rules(None, None), lambda *_: None)
     await harness.memory.reconcile()

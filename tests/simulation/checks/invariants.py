@@ -225,15 +225,11 @@ def _check_shown(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
         path, owner = device.settings.memory_file, device.last_owner
         text = path.read_text("utf-8", "replace") if path.exists() else ""
         seen = set(words_of(text))
-        sharing = world.plan.sharing == "user"
         if device.emptied and owner is not None and revoked(world, owner, device):
             continue  # its own earlier words cannot come back to it
         for fact in world.expected.required_facts():
-            mine = fact.device == device.name or (
-                sharing and owner is not None and can_have_arrived(world, owner, device, fact)
-            )
             lost = set(fact.words) - world.expected.taken - seen
-            if fact.owner == owner and fact.shown and mine and lost:
+            if fact.owner == owner and fact.shown and fact.device == device.name and lost:
                 yield f"{device.name}: {sorted(lost)} of {_describe(fact)} is not in the document"
     yield from _snapshots(world, held)
 
@@ -270,19 +266,14 @@ def _body(document: str) -> str:
 
 
 def _check_resurrected(world: "Simulator") -> Iterator[str]:
-    """A removed line stays removed, unless it was changed meanwhile."""
+    """A removed line stays removed on its device, unless it was changed meanwhile."""
     expected = world.expected
-    shut_out = {  # by either account that it was used with
-        device.name for device in world.devices if any(revoked(world, user, device) for user in world.users)
-    }
     for device in world.devices:
         path = device.settings.memory_file
         seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
         for line, by in expected.removed.items():
             gone = line not in expected.loose and line not in expected.changed
-            heard = world.plan.sharing == "user" and not world.server.refused_event_ids
-            heard = heard and device.name not in shut_out and not shut_out.issuperset(by)
-            if gone and line in seen and (heard or device.name in by):
+            if gone and line in seen and device.name in by:
                 yield f"{device.name}: the line {line} was taken away and is back"
 
 
@@ -348,29 +339,22 @@ def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
 
 
 def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:
-    """All devices show a device alike; a shared document has the same bytes everywhere (I3).
+    """All devices show a device alike (I3).
 
     A device no longer shows what retention has archived of others.
     """
     apart = {profile.device.name for profile in held if unsendable_events(world, profile)}
     without = apart | {profile.device.name for profile in held if profile.named(PAYLOAD_EXPIRED)}
     shown: defaultdict[tuple[str | None, str], dict[str, tuple[Any, ...]]] = defaultdict(dict)
-    shared: defaultdict[str | None, dict[str, bytes]] = defaultdict(dict)
     for device in world.devices:
         owner = device.last_owner
         if owner is None or revoked(world, owner, device):
             continue
         for other, lines in views[device.name].items() if device.name not in without else ():
             shown[owner, other][device.name] = lines
-        path = device.settings.memory_file
-        if path.exists() and world.plan.sharing == "user" and device.name not in apart:
-            shared[owner][device.name] = path.read_bytes()
     for (_, other), by in shown.items():
         if len(set(by.values())) > 1:
             yield f"{other} does not look the same on {sorted(by)}"
-    for documents in shared.values():
-        if len(set(documents.values())) > 1:
-            yield f"the shared document differs between {sorted(documents)}"
 
 
 def memories(world: "Simulator") -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import SecretStr
 
@@ -75,7 +75,6 @@ class SimulationContext:
     expected_state: ExpectedState
     on_trace: Callable[[str], None]
     defect: Callable[[str], None]
-    sharing: Literal["device", "user"]
     living: bool
     push_events: int
 
@@ -112,7 +111,7 @@ class SimulatedDevice(DeviceFiles):
             daily=DailySettings(home=self.folder / "home"),
             recall=RecallSettings(embeddings="off"),  # models run in a process of their own
             # keep_days: clocks jump by years here, and folded words could not be searched
-            document=DocumentSettings(sharing=around.sharing, poll_seconds=60.0, keep_days=KeepLimit(-1)),
+            document=DocumentSettings(poll_seconds=60.0, keep_days=KeepLimit(-1)),
             sync=SyncSettings(poll_seconds=300.0, push_events=around.push_events),
         )
         self.person = EditorUser(name, self.memory_file, around.expected_state, self.on_external_save)

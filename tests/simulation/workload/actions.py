@@ -170,6 +170,17 @@ def _acknowledged_words(world: "Simulator", device: SimulatedDevice, app: App) -
 
 async def app_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
     """The app's settings page saves the whole document."""
+    await _save_page(world, device, step, chance)
+
+
+async def _save_page(
+    world: "Simulator",
+    device: SimulatedDevice,
+    step: PlanStep,
+    chance: random.Random,
+    meanwhile: Callable[[list[str]], Coroutine[Any, Any, str | None]] | None = None,
+) -> None:
+    """Load, change and save. `meanwhile` gets the lines of the page before its change, and may choose one to change."""
     app = await device.started()
     if app is None:
         return
@@ -180,7 +191,8 @@ async def app_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, 
         nonlocal change
         loaded = await app.memory_service.load(wait_ms=0)
         page.buffer = loaded.document
-        change = page.change(chance, step.number)
+        line = None if meanwhile is None else await meanwhile(page.lines)
+        change = page.change(chance, step.number, line)
         if change is not None:
             world.expected.taken |= change.taken
             world.expected.restate(page.buffer)
@@ -248,20 +260,18 @@ async def stale_after_forget(
 
 
 async def same_line(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """Two devices that are caught up change the same line before either receives the other change."""
-    others = [one for one in world.devices if one is not device and one.owner == device.owner is not None]
-    if not others:
-        return
-    both = device, chance.choice(others)
-    for one in (*both, device):
-        await sync(world, one, step, chance)
-        await refresh(world, one, step, chance)
-    lines = [set(one.person.lines) for one in both if _has_editable_buffer(one, fresh=True)]
-    if len(lines) == len(both) and (common := sorted(set.intersection(*lines))):
+    """The app's page and an editor change the same line before either shows the other's change."""
+    await refresh(world, device, step, chance)
+
+    async def in_the_editor(lines: list[str]) -> str | None:
+        person = device.person
+        if not _has_editable_buffer(device, fresh=True) or not (common := sorted({*lines} & {*person.lines})):
+            return None
         line = chance.choice(common)
-        for one in both:
-            change = one.person.change(chance, step.number, line)
-            await _save(world, one, change, chance.choice(["in place", "atomic"]))
+        await _save(world, device, person.change(chance, step.number, line), chance.choice(["in place", "atomic"]))
+        return line
+
+    await _save_page(world, device, step, chance, in_the_editor)
 
 
 async def _edit(

@@ -16,7 +16,7 @@ TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below 
 PAUSE: Final = 2.5  # seconds between two parts of a save by a slow program
 PIECES: Final = 4
 FOOTER: Final = footer_line("")
-REWORDED: Final = ("reword", "reword", "reword", "remove")  # what two users do to the same line
+REWORDED: Final = ("reword", "reword", "reword", "remove")  # what two surfaces do to the same line
 Versions = Callable[[str], Mapping[Path, int]]  # as `Home.versions`
 
 

@@ -7,7 +7,7 @@ actions (search, daily records, erasure, concurrent edits …) in a share of the
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 # kind of fault: its highest rate (probability, or seconds for `delay`), as `docs/faults.md` promises
 RATES: Final[Mapping[str, float]] = {
@@ -94,7 +94,7 @@ FEWEST, MOST = 50, 200
 ASKS: Final = 0.25  # probability that users also search, record, erase and archive
 FEW_ASKED, MOST_ASKED = 5, 10  # steps
 ASKED_FROM: Final = 1_000  # the number of the first of them
-MEETS: Final = 0.4  # probability of edits of the same line, if the document is shared
+MEETS: Final = 0.4  # probability of edits of the same line, if the plan may have them
 FEW_MET, MOST_MET = 2, 6  # steps
 MET_FROM: Final = 2_000
 LOGGED_OUT: Final = frozenset({"expire", "logout"})  # kinds after which users have to log in again
@@ -144,7 +144,7 @@ class SimulationPlan:
     kinds: frozenset[str]
     devices: int
     users: int
-    sharing: Literal["device", "user"]
+    meets: bool  # whether two surfaces may change the same line
     living: bool  # whether the program's background loops run
     page: int
     steps: tuple[PlanStep, ...]
@@ -198,7 +198,7 @@ def make_plan(seed: int) -> SimulationPlan:
         kinds=kinds,
         devices=devices,
         users=2 if "switch" in kinds else chance.choice([1, 1, 2]),
-        sharing=chance.choice(["device", "user"]),
+        meets=chance.choice([False, True]),
         living=chance.random() < 0.2,
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
@@ -221,7 +221,7 @@ def _with_client_actions(plan: SimulationPlan) -> SimulationPlan:
 
 def _with_meetings(plan: SimulationPlan) -> SimulationPlan:
     chance = random.Random(f"together {plan.seed}")
-    if plan.sharing == "device" or chance.random() >= MEETS:
+    if not plan.meets or chance.random() >= MEETS:
         return plan
     actions = chance.choices([name for name, _ in BESIDES[TOGETHER]], k=chance.randint(FEW_MET, MOST_MET))
     return _with_steps(plan, TOGETHER, actions, MET_FROM, chance)

@@ -646,7 +646,7 @@ async def test_a_foreign_document_stays_as_long_as_ours_cannot_replace_it(device
 async def test_a_document_that_changes_without_an_event_goes_over_the_one_it_was(
     device: Device, server: FakeServer
 ) -> None:
-    """Such as a shared document, or one that loses an erased line of another device."""
+    """Such as one that loses an erased line of another device."""
     for content in ("# 一二\n", "# 一\n", "# 一三\n"):
         device.stored_documents.append(document(content, 1))
         await device.replicator.sync_now()

@@ -1,7 +1,6 @@
 """What an exchange adds to the document: preferences and counts, the same on every device."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -204,65 +203,6 @@ class TestImportance:
             "- 用户问：今天天气怎么样",
             "- 用户问：hello",
         ]
-
-
-async def test_sharing_devices_show_the_same_counts_and_preferences_in_any_order(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        harnesses = [
-            await stack.enter_async_context(
-                open_document_harness(tmp_path / name, device=f"device-{name}", sharing="user")
-            )
-            for name in "ab"
-        ]
-        one, two = map(ConversationHarness.at, harnesses)
-        await one.say("怎么优化启动速度", "减少延迟")
-        await two.harness.pull_from(one.harness)
-        await one.say("怎么优化启动速度", "减少延迟")
-        await two.say("怎么优化启动速度", "减少延迟")
-        await one.say("我喜欢喝绿茶", "一")
-        await two.say("我喜欢喝绿茶。", "二")
-        for harness in harnesses:
-            await harness.memory.reconcile()
-            for _ in range(2):
-                await harness.pull_from(*harnesses)
-        await one.harness.pull_from(two.harness)
-
-        assert one.harness.text == two.harness.text
-        assert "怎么优化启动速度（×3）" in one.harness.text
-        assert one.harness.text.count("\n- 我喜欢喝绿茶\n") == 1
-
-        one.harness.replace("- 我喜欢喝绿茶\n", "")
-        await one.harness.memory.reconcile()
-        await two.harness.pull_from(one.harness)
-        await two.say("我喜欢喝绿茶", "三")
-        await two.harness.memory.reconcile()
-        await one.harness.pull_from(two.harness)
-        assert one.harness.text.rpartition("**")[0] == two.harness.text.rpartition("**")[0]
-        assert "\n- 我喜欢喝绿茶\n" not in one.harness.text
-
-
-async def test_a_preference_of_another_device_is_marked_for_the_assistant_and_not_in_the_document(
-    tmp_path: Path,
-) -> None:
-    async with AsyncExitStack() as stack:
-        harnesses = [
-            await stack.enter_async_context(
-                open_document_harness(tmp_path / name, device=f"device-{name}", sharing="user")
-            )
-            for name in "ab"
-        ]
-        one, two = map(ConversationHarness.at, harnesses)
-        await one.say("我喜欢喝绿茶")
-        await two.say("我喜欢喝红茶")
-        await two.harness.memory.reconcile()
-        await one.harness.pull_from(two.harness)
-        await two.harness.pull_from(one.harness)
-
-        loaded = await one.conversation.load(wait_ms=0)
-        assert "\n- 我喜欢喝红茶\n" in loaded.document
-        assert "\n- 我喜欢喝绿茶\n" in loaded.content
-        assert "\n- 【来自 device-b】我喜欢喝红茶\n" in loaded.content
-        assert "\n- 【来自 device-a】我喜欢喝绿茶\n" in (await two.conversation.load(wait_ms=0)).content
 
 
 async def test_events_of_another_program_state_no_preference_of_the_user(harness: DocumentHarness) -> None:

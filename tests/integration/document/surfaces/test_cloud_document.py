@@ -18,10 +18,9 @@ HABITS = "### 工作习惯"
 T = TypeVar("T")
 
 
-@pytest.fixture(params=["device", "user"])
-async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentHarness]:
-    """A device with its own document, and one that shares it with the user's other devices."""
-    async with open_document_harness(tmp_path / "home", sharing=request.param) as found:
+@pytest.fixture
+async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
+    async with open_document_harness(tmp_path / "home") as found:
         yield found
 
 

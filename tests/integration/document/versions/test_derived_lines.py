@@ -247,38 +247,3 @@ class TestSeveralDevices:
         await harness.pull_from(others)
         assert line_under(harness.text, "技术偏好") == []
         assert line_under(others.text, "技术偏好") == ["- 改用浅色"]
-
-    async def test_a_shared_document_shows_them_all_and_holds_every_answer(self, tmp_path: Path) -> None:
-        shared = {"sharing": "user"}
-        async with (
-            open_document_harness(tmp_path / "c", device="device-c", **shared) as c,  # type: ignore[arg-type]
-            open_document_harness(tmp_path / "d", device="device-d", **shared) as d,  # type: ignore[arg-type]
-        ):
-            await state(c, ALLERGY, DARK)
-            await state(d, SHORT)
-            await level(c, d)
-            assert line_under(c.text, "个人情况") == ["- 我对花生过敏"]
-            assert line_under(c.text, "沟通风格") == ["- 回答尽量简短"]
-            d.replace("- 我对花生过敏\n", "")  # at the same time as the next statement
-            await state(c, LIGHT)
-            await level(c, d)
-            assert line_under(d.text, "个人情况") == ["- （待补充）"]
-            assert line_under(d.text, "技术偏好") == ["- 改用浅色"]
-            c.replace("- 回答尽量简短", "- 回答尽量简短，用中文")
-            await level(c, d)
-            assert await statuses(d) == await statuses(c)
-            assert (await statuses(d))["回答尽量简短，用中文"] == "active"
-            before = await d.log.newest_position()
-            await level(c, d)
-            assert await d.log.newest_position() == before
-
-
-async def level(*harnesses: DocumentHarness) -> None:
-    """Give all devices all events, until their files are the same."""
-    for harness in harnesses:
-        harness.clock.advance(seconds=5)
-        await harness.memory.reconcile()
-    for _ in range(3):
-        for harness in harnesses:
-            await harness.pull_from(*harnesses)
-    assert len({harness.text for harness in harnesses}) == 1, [harness.text for harness in harnesses]

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -178,70 +178,6 @@ async def test_an_erased_event_gets_no_correction(harness: DocumentHarness) -> N
 
     assert "和别的" not in harness.text
     assert "和别的" not in str(await events(harness))
-
-
-async def test_devices_that_share_show_the_correction_and_merge_later_edits(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        harnesses = [
-            await stack.enter_async_context(
-                open_document_harness(tmp_path / name, device=f"device-{name}", sharing="user")
-            )
-            for name in "ab"
-        ]
-        one, two = harnesses
-        await one.record_and_reconcile(f"记住{CANARY}")
-        one.add_line_under("### 工作习惯", f"- 猫叫{CANARY}，早起")
-        await one.memory.reconcile()
-        one.replace("早起", "晚起")
-        await one.memory.reconcile()
-        await two.pull_from(one)
-        assert CANARY in two.text
-
-        two.redactor = STRICTER
-        two.restart()
-        await rescan_with_new_rules(one)
-        await two.pull_from(one)
-        await one.pull_from(two)
-
-        assert CANARY not in two.text
-        assert "- 猫叫[自定义]，晚起\n" in two.text
-        assert STRICTER.clean(one.text) == two.text
-        assert two.text.count("猫叫") == 1
-        two.replace("- 猫叫[自定义]，晚起\n", "")
-        await two.memory.reconcile()
-        await one.pull_from(two)
-        assert "猫叫" not in one.text
-
-
-async def test_a_line_that_stands_where_edits_met_is_corrected_on_the_device_that_did_not_type_it(
-    tmp_path: Path,
-) -> None:
-    async with AsyncExitStack() as stack:
-        one, two, other = [
-            await stack.enter_async_context(
-                open_document_harness(tmp_path / name, device=f"device-{name}", sharing="user")
-            )
-            for name in ("a", "b", "other")
-        ]
-        await one.record_and_reconcile("早上起来先喝一杯红茶，然后去看书")
-        await two.pull_from(one)
-        one.replace("红茶", f"{CANARY}绿茶")
-        two.replace("红茶", f"{CANARY}白茶")
-        await one.memory.reconcile()
-        await two.memory.reconcile()
-        await one.pull_from(two)
-        await other.pull_from(one)
-        assert other.text.count(CANARY) == 2
-
-        other.redactor = STRICTER
-        other.restart()
-        await rescan_with_new_rules(one)
-        await other.pull_from(one)
-        await other.database.purge(vacuum=True)
-
-        for tea in ("绿茶", "白茶"):
-            assert f"- 用户问：早上起来先喝一杯[自定义]{tea}，然后去看书\n" in other.text
-        assert CANARY.encode() not in bytes_of(other)
 
 
 async def test_a_new_device_that_gets_the_blank_event_and_the_correction_shows_it(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
 
 def retention_of(harness: DocumentHarness) -> RetentionService:
     folder = harness.file.parent
-    household = RetentionConfig(
-        folder / "archive", folder / "archives.lock", 30, -1, has_shared_document=False, has_cloud=False
-    )
+    household = RetentionConfig(folder / "archive", folder / "archives.lock", 30, -1, has_cloud=False)
     return RetentionService(harness.log, DraftBuilder(harness.redactor), household, clock=harness.clock)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sync.document.erasure.erasure import request
-from sync.log.event_types import ENTRY_EDITED, TOOL_CALL
+from sync.log.event_types import TOOL_CALL
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, Query
 from tests.integration.document.harness import DocumentHarness, open_document_harness
-from tests.integration.document.versions.test_derived_lines import level, line_under
+from tests.integration.document.versions.test_derived_lines import line_under
 from tests.support import REDACTOR
 
 
@@ -93,25 +93,3 @@ async def test_erased_exchanges_take_their_task_away_unless_enough_are_left(harn
     assert "日报" not in harness.text
     assert "日报" not in str([event.payload for event in (await harness.log.read(Query(limit=10_000))).events])
     assert line_under(harness.text, "常用命令") == ["- `pnpm vitest`（×4）"]
-
-
-async def test_sharing_devices_show_the_same_lines_once(tmp_path: Path) -> None:
-    async with (
-        open_document_harness(tmp_path / "c", device="device-c", sharing="user") as c,
-        open_document_harness(tmp_path / "d", device="device-d", sharing="user") as d,
-    ):
-        for _ in range(3):
-            for one in (c, d):
-                one.clock.advance(days=1)
-                await run(one, "make test")
-                await one.record_and_reconcile("写今天的日报")
-        await level(c, d)
-        assert line_under(d.text, "日常任务") == ["- 写今天的日报"]
-        assert len(line_under(d.text, "常用命令")) == 1
-        d.replace(line_under(d.text, "常用命令")[0] + "\n", "")
-        await run(c, "make test", 9)
-        await c.record_and_reconcile("之后")
-        await level(c, d)
-        assert line_under(c.text, "常用命令") == ["- （待补充）"]
-        edits = [event for event in (await c.log.read(Query(limit=10_000))).events if event.type == ENTRY_EDITED]
-        assert all(event.payload["derived"] == "use" for event in edits)

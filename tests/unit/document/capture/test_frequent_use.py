@@ -98,24 +98,23 @@ class TestCounter:
     def test_three_days_make_it_frequent_however_often_it_came_on_one(self) -> None:
         counter = UseCounter()
         for one in [ran("make", 1), ran("make", 1), ran("make", 2), *(ran("tox", 1) for _ in range(9))]:
-            counter.add(one, is_own=True)
+            counter.add(one)
         assert counter.frequent == {}
-        counter.add(asked("执行 `make`", 5), is_own=True)
+        counter.add(asked("执行 `make`", 5))
         (use,) = counter.frequent.values()
         assert (use.counted_line, use.section) == ("- `make`（×4）", COMMON_COMMANDS)
 
     def test_a_task_keeps_its_first_words_and_shows_no_count(self) -> None:
         counter = UseCounter()
         for day, text in enumerate(("写今天的日报", "帮我写日报", "写日报"), start=1):
-            counter.add(asked(text, day), is_own=True)
+            counter.add(asked(text, day))
         (use,) = counter.frequent.values()
         assert (use.counted_line, use.section) == ("- 写今天的日报", DAILY_TASKS)
 
-    def test_an_english_count_and_what_only_other_devices_did(self) -> None:
+    def test_an_english_count(self) -> None:
         counter = UseCounter()
         for day in (1, 2, 3):
-            counter.add(asked("Run `make`", day, language="en"), is_own=True)
-            counter.add(ran("tox", day), is_own=False)
+            counter.add(asked("Run `make`", day, language="en"))
         assert [use.counted_line for use in counter.frequent.values()] == ["- `make` (×3)"]
 
     def test_the_id_of_a_line_depends_on_its_words_alone(self) -> None:

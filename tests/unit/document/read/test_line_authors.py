@@ -37,8 +37,10 @@ def test_a_line_that_a_program_appended_is_marked_as_a_tool_s() -> None:
 
 
 def test_the_newest_event_decides_and_the_same_words_typed_here_make_it_the_users_own() -> None:
-    typed, edited = line("one", "- 零", "here"), line("one", "- 一", "there", kind="entry_edited", n=2)
+    typed, own_document = line("one", "- 零", "here"), line("one", "- 二", "there", kind="entry_edited", n=2)
+    edited = replace(own_document, payload={**own_document.payload, "shared": True})
     assert marks(edited, typed) == {"one": "书房[2]"}
+    assert marks(own_document, typed) == {}, "other devices edit documents of their own"
     assert marks(line("one", "- 一", "there"), line("copy", "* 一。", "here")) == {}
 
 

@@ -11,19 +11,17 @@ from functools import lru_cache
 
 from sync.document.erased_lines_store import normalised_line
 from sync.document.markdown.model import Entry, EntryAdded, Operation, Section, Snapshot
-from sync.document.shared.reducer import SharedReducer
+from sync.document.own.own_lines import OwnLines
 
 
-def adopt_logged_ids(
-    local: Snapshot, logged: Snapshot, reducer: SharedReducer, redact: Callable[[str], str]
-) -> Snapshot:
+def adopt_logged_ids(local: Snapshot, logged: Snapshot, lines: OwnLines, redact: Callable[[str], str]) -> Snapshot:
     """Give unlogged lines of `local` the ids of equal lines in `logged`, the document by the log alone."""
     present = set(local.ids)
     missing = [entry for entry in logged.entries if entry.entry_id not in present]
     if not missing:
         return local
     normalise = lru_cache(maxsize=None)(lambda text: normalised_line(redact(text)))
-    unlogged = unlogged_entries(local, reducer)
+    unlogged = unlogged_entries(local, lines)
     renamed: dict[str, str] = {}
 
     def pair(key: Callable[[Entry], Hashable]) -> None:
@@ -41,14 +39,14 @@ def adopt_logged_ids(
     return Snapshot(local.document, tuple(renamed.get(entry_id, entry_id) for entry_id in local.ids))
 
 
-def unlogged_entries(local: Snapshot, reducer: SharedReducer) -> list[Entry]:
+def unlogged_entries(local: Snapshot, lines: OwnLines) -> list[Entry]:
     """The entries that no event names."""
-    return [entry for entry in local.entries if not reducer.entry_with_conflicts(entry.entry_id)]
+    return [entry for entry in local.entries if entry.entry_id not in lines]
 
 
-def unlogged_additions(local: Snapshot, reducer: SharedReducer) -> tuple[Operation, ...]:
+def unlogged_additions(local: Snapshot, lines: OwnLines) -> tuple[Operation, ...]:
     """The unlogged lines as additions of a manual edit."""
-    unknown = {entry.entry_id for entry in unlogged_entries(local, reducer)}
+    unknown = {entry.entry_id for entry in unlogged_entries(local, lines)}
     last: dict[Section, str] = {}
     additions: list[Operation] = []
     for entry in local.entries:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sync.db.engine import Transaction
 from sync.db.migrate import known_migrations
 from sync.document.markdown.model import Entry
-from sync.document.shared.own_history import IDLE_SECONDS
+from sync.document.own.own_history import IDLE_SECONDS
 from sync.document.versions.own_projection import OwnProjection
 from sync.log import store as log_store
 from sync.log.ingest import DraftBuilder
@@ -132,7 +132,7 @@ async def test_a_line_edited_meanwhile_keeps_both_edits(tmp_path: Path) -> None:
 
 
 async def test_lines_erased_during_a_pull_do_not_come_back_with_later_pages(tmp_path: Path) -> None:
-    """The reducer is kept between pages, but a late edit is not merged with erased words."""
+    """The history is kept between pages, but a late edit is not merged with erased words."""
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("一")
         before.add_line_under(HABITS, "- 早上 喝 茶\n- 早起")
@@ -154,7 +154,7 @@ async def test_lines_erased_during_a_pull_do_not_come_back_with_later_pages(tmp_
         assert "- 早起" in after.text
 
 
-async def test_the_reducer_is_freed_when_nothing_comes_back_any_more(tmp_path: Path) -> None:
+async def test_the_history_is_freed_when_nothing_comes_back_any_more(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("一")
         before.add_line_under(HABITS, "- 早起")
@@ -163,13 +163,13 @@ async def test_the_reducer_is_freed_when_nothing_comes_back_any_more(tmp_path: P
         projection = after.memory.versions._writer.projection
         assert isinstance(projection, OwnProjection)
         past = projection.history
-        assert past._reducer is not None
+        assert past._lines is not None
         after.clock.advance(seconds=IDLE_SECONDS / 2)
         await after.memory.reconcile()
-        assert past._reducer is not None
+        assert past._lines is not None
         after.clock.advance(seconds=IDLE_SECONDS)
         await after.memory.reconcile()
-        assert past._reducer is None
+        assert past._lines is None
 
 
 async def test_an_upgrade_applies_no_edit_that_the_document_has_already(tmp_path: Path) -> None:

@@ -6,14 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.erasure import erasure
 from sync.open_app import AppMode
-from sync.settings.sections import DocumentSettings
 from tests.integration.db.rebuild.test_salvage import (
     Damage,
     Home,
@@ -31,12 +29,9 @@ from tests.support import EMAIL, PASSWORD
 TYPED = "- 我的手机是 13800138000"
 
 
-@pytest.fixture(params=["device", "user"])
-def home(tmp_path: Path, request: pytest.FixtureRequest) -> Home:
-    home = Home(tmp_path)
-    sharing = DocumentSettings(sharing=request.param)
-    home.settings = replace(home.settings, document=sharing)
-    return home
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
 
 
 async def fill(home: Home, app: App) -> None:
