@@ -221,12 +221,10 @@ class App:
         account = await self.account.state()
         if account.state in {"guest", "logged_out"} and cloud.state is CloudState.CONNECTING:
             cloud = replace(cloud, state=CloudState.SIGNED_OUT)  # a command has not asked
-        warnings = [
-            *self.start_warnings,
-            *switching.parked_warnings(self.profile),
-            *sorted(await self.document.warnings()),
-        ]
-        warnings += [warning for warning in (self.account.warning, self.log_scrubber.warning) if warning]
+        warnings = [*self.start_warnings, *switching.parked_warnings(self.profile)]
+        warnings += sorted(await self.document.warnings())
+        named = self.account.warning, self.log_scrubber.warning, await self.memory_service.pauses.warning()
+        warnings += [warning for warning in named if warning]
         return AppStatus(
             account=account,
             device_id=self.log.device_id,

@@ -2,21 +2,22 @@
 
 The newest `session_skipped` event of a session decides; it is read in the recording transaction. Without a session id,
 a pause applies to this device and ends after `sessions.idle_minutes` without a call. Every refused call, at most one a
-minute, extends it; so does one that finds the pause in the future, because the clock was set back.
+minute, extends it, for at most a day; so does one that finds the pause in the future, because the clock was set back.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from sync.clock import Clock, to_unix_ms
+from sync.clock import Clock, from_unix_ms, to_unix_ms
 from sync.db.engine import Transaction
 from sync.log.event_types import SESSION_SKIPPED
 from sync.log.log import EventLog
 from sync.log.model import AppendResult, Door, EventDraft, Origin
 from sync.log.sessions import session_store
-from sync.log.sessions.session_store import PausedSessions
+from sync.log.sessions.session_store import MAX_UNNAMED_PAUSE_MS, PausedSessions
 from sync.redaction import Redactor
 
 EXTEND_AFTER_MS: Final = 60_000
@@ -38,7 +39,18 @@ class SavePauses(msgspec.Struct, frozen=True):
         age = self._unnamed_age(paused)
         any_refused = any(not draft.session_id for draft in drafts) and age is not None and age < self.idle_ms
         extends = any_refused and age is not None and not 0 <= age < EXTEND_AFTER_MS
-        return [*allowed, draft_pause(None, self.redactor, on=True)] if extends else allowed
+        return [*allowed, replace(draft_pause(None, self.redactor, on=True), door=None)] if extends else allowed
+
+    async def warning(self) -> str | None:
+        """The warning of `status` about a running pause without a session id."""
+        paused = await self.events.database.read(session_store.read_paused_sessions, self.events.device_id)
+        age = self._unnamed_age(paused)
+        if age is None or age >= self.idle_ms:
+            return None
+        since = self.clock.local(from_unix_ms(paused.unnamed_begun_ms)).strftime("%Y-%m-%d %H:%M")
+        setter = "a program or an earlier version" if paused.unnamed_door is None else "不要保存"
+        end = f"`xiaobai-memory remember 记住这个` or {self.idle_ms // 60_000} minutes without a call end it"
+        return f"recording_paused: since {since}, by {setter}, for all without a session id; {end}"
 
     def is_paused(self, connection: Transaction, session_id: str | None) -> bool:
         """Whether nothing of a session is to be saved; without an id, of what has none."""
@@ -51,9 +63,9 @@ class SavePauses(msgspec.Struct, frozen=True):
         return self.events.session_id in paused.session_ids or (age is not None and age < self.idle_ms)
 
     def _unnamed_age(self, paused: PausedSessions) -> int | None:
-        """How long ago the pause without a session id was extended, in milliseconds."""
-        since = paused.unnamed_since_ms
-        return None if since is None else to_unix_ms(self.clock.now()) - since
+        """How long ago the pause without a session id was extended, in milliseconds; None if it is over."""
+        since, now_ms = paused.unnamed_since_ms, to_unix_ms(self.clock.now())
+        return None if since is None or now_ms - paused.unnamed_begun_ms > MAX_UNNAMED_PAUSE_MS else now_ms - since
 
     async def append_allowed(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """Record the drafts that are allowed; return the results."""

@@ -18,9 +18,10 @@ from sync.log.event_types import (
     SESSION_SKIPPED,
     SESSION_STARTED,
 )
-from sync.log.model import GLOBAL_PROJECT, Event
+from sync.log.model import DOOR_FIELD, GLOBAL_PROJECT, Event
 from sync.log.sessions.model import Session, SessionSpan, session_of
 
+MAX_UNNAMED_PAUSE_MS: Final = 86_400_000  # a pause that refused calls extend ends at the latest after a day
 _IDS: Final[Any] = bindparam("ids", expanding=True)
 _IS_CONVERSATION: Final = events.c.type.not_in((SESSION_META, *ERASING_TYPES))
 _BOUNDS: Final = select(
@@ -61,31 +62,38 @@ _HAS_CONVERSATION: Final = exists(
 )
 _BATCH: Final = 500  # ids in one statement; SQLite's limit is 32,766
 _SKIPS: Final = (
-    select(events.c.payload, events.c.device_id, events.c.ts_ms)
+    select(events.c.payload, events.c.extra, events.c.device_id, events.c.ts_ms)
     .where(events.c.type == SESSION_SKIPPED)
     .order_by(events.c.hlc, events.c.event_id)
 )
 
 
 class PausedSessions(msgspec.Struct, frozen=True):
-    """Paused sessions, and the start (Unix ms) of this device's pause for events without a session id."""
+    """Paused sessions, and when (Unix ms) this device's pause for events without a session id was extended and began.
+
+    `unnamed_door`: where that pause was set; None for one of a program or of an earlier version.
+    """
 
     session_ids: frozenset[str]
     unnamed_since_ms: int | None
+    unnamed_begun_ms: int = 0
+    unnamed_door: str | None = None
 
 
 def read_paused_sessions(connection: Transaction, device_id: str) -> PausedSessions:
     """Return the pauses; the newest event of a session decides."""
     paused: set[str] = set()
-    unnamed: int | None = None
-    for payload, by, ts_ms in connection.execute(_SKIPS):
-        fields = msgspec.json.decode(payload)
+    unnamed, begun, door = None, 0, None
+    for payload, extra, by, ts_ms in connection.execute(_SKIPS):
+        fields, set_at = msgspec.json.decode(payload), msgspec.json.decode(extra).get(DOOR_FIELD)
         session_id, on = fields.get("session_id"), fields.get("on") is not False
         if isinstance(session_id, str):
             (paused.add if on else paused.discard)(session_id)
         elif fields.get("unnamed") is True and by == device_id:
+            if set_at is not None or unnamed is None or ts_ms - unnamed > MAX_UNNAMED_PAUSE_MS:  # no extension
+                begun, door = ts_ms, set_at
             unnamed = ts_ms if on else None
-    return PausedSessions(frozenset(paused), unnamed)
+    return PausedSessions(frozenset(paused), unnamed, begun, door)
 
 
 def read_sessions(

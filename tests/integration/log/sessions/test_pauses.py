@@ -50,6 +50,28 @@ async def test_a_pause_that_began_when_the_clock_was_a_year_ahead_ends_after_a_s
         assert len(await pauses.append_allowed(said(harness, "之后"))) == 1
 
 
+async def test_a_running_pause_is_named_and_refused_calls_extend_it_for_a_day_at_most(tmp_path: Path) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        device = harness.device
+        pauses = SavePauses(device.log, REDACTOR, device.clock, harness.service.worker.open_sessions.idle_ms)
+        assert await pauses.warning() is None
+        await harness.send_command("不要保存")
+        begun = await pauses.warning()
+        assert begun is not None
+        assert "by 不要保存" in begun
+        refused = 0
+        while not await pauses.append_allowed(said(harness, "离职打算")):
+            assert await pauses.warning() == begun
+            device.clock.advance(IDLE_MINUTES * 60 - 1)
+            refused += 1
+        assert refused * (IDLE_MINUTES * 60 - 1) > A_DAY
+        assert await pauses.warning() is None
+        await harness.send_command("不要保存")
+        assert await pauses.append_allowed(said(harness, "又一次")) == []
+        await harness.send_command("记住这个")
+        assert await pauses.warning() is None
+
+
 async def test_a_daily_record_that_is_not_there_is_not_said_to_be_one_of_several(tmp_path: Path) -> None:
     async with open_daily_harness(tmp_path) as harness:
         told = await harness.send_command("删除记忆: 2026-02-02 #1")
