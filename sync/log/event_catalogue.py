@@ -198,6 +198,7 @@ _DOCUMENT_TYPES: Final = (
         ("day", "entry_id", "section", "text", "entries", "base?"),
         ("document.versions.compaction",),
         ("document", "recall", "erasure"),
+        is_internal=True,
     ),
     EventType(
         DOCUMENT_RESTORED,
@@ -222,6 +223,7 @@ _DAILY_TYPES: Final = (
         (*_RECORD_FIELDS, "changed", "by", "until_event_id"),
         ("daily.records.changes",),
         ("daily records", "recall", "erasure"),
+        is_internal=True,
     ),
     EventType(
         SESSION_REMOVED,
@@ -229,6 +231,7 @@ _DAILY_TYPES: Final = (
         ("record_id", "gone", "reason", "into"),
         ("daily.records.changes",),
         ("daily records", "recall"),
+        is_internal=True,
     ),
     EventType(
         SESSION_MARKED,
@@ -236,6 +239,7 @@ _DAILY_TYPES: Final = (
         (*_RECORD_FIELDS, "mark", "on"),
         ("daily.records.changes",),
         ("daily records", "recall", "erasure"),
+        is_internal=True,
     ),
     EventType(
         SESSION_ORIGINAL,
@@ -341,7 +345,9 @@ CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
 NOTE_TYPES: Final = tuple(event_type.name for event_type in CATALOGUE["Notes"])
 EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
 
-INTERNAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_internal)
+INTERNAL_TYPES: Final = frozenset(
+    name for name, event_type in EVENT_TYPES.items() if event_type.is_internal or event_type.is_device_only
+)
 
 # No other module decides what may leave the device.
 DEVICE_LOCAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_device_only)

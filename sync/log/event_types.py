@@ -107,7 +107,8 @@ REGISTRY_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVI
 class EventType(msgspec.Struct, frozen=True):
     """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
 
-    Programs cannot append an internal one: it ends, erases or hides something, or says which devices there are.
+    Programs cannot append an internal or a device-only one: it changes, ends, erases or hides something, or says which
+    devices there are.
 
     `emitted_by` names modules of `sync`, "other programs" for what `events append` and imports bring, or "earlier
     versions".

@@ -172,7 +172,7 @@ class DraftBuilder(msgspec.Struct, frozen=True):
             raise InvalidInput(
                 f"events of the type {event_type} are made by this program alone",
                 field="type",
-                hint="Use the command or method of that name: `events forget`, `devices …`, `daily skip`.",
+                hint="Call the method that records it, such as `events/forget`, `devices/rename` or `memory/command`.",
             )
         draft = self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
         return replace(draft, door=Door.PROGRAM)

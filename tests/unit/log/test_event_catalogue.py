@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from sync.log import event_types
-from sync.log.event_catalogue import CATALOGUE, DEVICE_LOCAL_TYPES, EVENT_TYPES
+from sync.log.event_catalogue import CATALOGUE, DEVICE_LOCAL_TYPES, EVENT_TYPES, INTERNAL_TYPES
 from sync.log.model import EventScope, scope_of
 from sync.log.payload_schemas import PAYLOAD_SCHEMAS, is_known_type
 from tests.event_catalogue import DOCUMENT, render_document
@@ -23,6 +23,13 @@ OTHER_MEANINGS: Final = {"message", "entry_added", "entry_edited", "entry_remove
 def product_modules() -> list[tuple[Path, ast.Module]]:
     paths = [path for package in ("sync", "bridge") for path in (REPOSITORY / package).rglob("*.py")]
     return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths if path not in CATALOGUE_FILES]
+
+
+def test_what_ends_or_changes_something_or_stays_on_the_device_is_no_program_s_to_append() -> None:
+    changing = {name for name in EVENT_TYPES if name.startswith(("device_", "payload_", "lesson_", "session_skipped"))}
+    assert changing | DEVICE_LOCAL_TYPES < INTERNAL_TYPES
+    appended = {name for name, one in EVENT_TYPES.items() if "other programs" in one.emitted_by}
+    assert appended.isdisjoint(INTERNAL_TYPES)
 
 
 def test_the_document_is_up_to_date() -> None:
