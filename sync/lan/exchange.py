@@ -38,7 +38,7 @@ class PeerExchange:
         self._conversation: PeerConversation | None = None
         self.sent = 0
         self.received = 0
-        self._has_left_out = False  # a malformed event
+        self._has_left_out = False  # an event
 
     @property
     def is_level(self) -> bool:
@@ -84,16 +84,21 @@ class PeerExchange:
                     waiting = [*self._conversation.on_holdings(own), *waiting]
 
     async def _take_in(self, came: StoreEvents) -> None:
-        """Store what came, without malformed events; the first ones of a connection are logged."""
+        """Store what came, without malformed events and those that falsely have this device's name.
+
+        The first ones of a connection that are left out are logged.
+        """
         received = records.parse_records(came.records, came.asked)
+        received = await self._guard.signer.mark_unproven(received, channel_device=self.peer_device)
+        own = self._log.own_device_ids
+        received = [event for event in received if event.is_proven or event.device_id not in own]
         left_out = len(came.records) - len(received)
         if left_out and not self._has_left_out:
-            log.warning("malformed events of a device on the local network were left out: %d", left_out)
+            log.warning("events of a device on the local network were left out: %d", left_out)
             self._has_left_out = True
         await self._store(received)
 
     async def _store(self, received: Sequence[Event]) -> None:
-        received = await self._guard.signer.mark_unproven(received, channel_device=self.peer_device)
         review = await self._guard.review_for(received)
         storing = partial(
             store.store_events,

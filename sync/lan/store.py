@@ -166,9 +166,9 @@ def store_events(
     """Store a peer's events in one transaction; return how many were new.
 
     Known ids stay as they are. Events that never leave a device are skipped. Payloads that an earlier request in this
-    log erased stay away. Proven events of this device that a restored database
-    lost are sent to the cloud as well. Raises DeviceForked, and stores nothing, if another event has the number of one
-    of them, or if another device has recorded one under the id of this replica: then one of the two is a copy.
+    log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
+    DeviceForked, and stores nothing, if another event has the number of one of them, or if another device has recorded
+    one under the id of this replica: then one of the two databases is a copy.
     """
     unique = {event.event_id: event for event in replicable_events(received)}
     known = log_store.known_ids(connection, list(unique))
@@ -186,7 +186,7 @@ def store_events(
     log_store.insert_events(connection, without_erased_payloads(connection, others))
     log_store.observe_remote_events(connection, new, clock)
     note_returned_numbers(connection, new, clock)
-    own = [event.event_id for event in new if event.device_id in own_device_ids and event.is_proven]
+    own = [event.event_id for event in new if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
     return len(new)
 
