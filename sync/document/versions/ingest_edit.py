@@ -16,7 +16,7 @@ def ingest_edit(connection: Transaction, edit: SurfaceEdit) -> EditResult | None
     current = writer.follow_log(connection, used_label=edit.used_label)
     base = edit.choose_base(connection, current)
     if edit.is_known(base):
-        return EditResult((), edit.digest, base)
+        return EditResult((), edit.digest)
     if edit.looks_lost(base, current):
         return None
     stripped = writer.strip_erased(connection, edit.restyled(base.version or current), base.loaded, edit.digest)
@@ -27,4 +27,4 @@ def ingest_edit(connection: Transaction, edit: SurfaceEdit) -> EditResult | None
     writer.record_operations(connection, planned, edit.origin, edit.door)
     shown, sha256 = edit.append_versions(connection, planned, current, stripped)
     writer.erased_lines.mark_still_shown(connection, stripped, shown)
-    return EditResult(planned.operations, sha256, base)
+    return EditResult(planned.operations, sha256)

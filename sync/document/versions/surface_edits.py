@@ -31,7 +31,7 @@ from sync.document.markdown.version_labels import parse_time_label
 from sync.document.merge.three_way import choose_base, infer_base, lacks_end, looks_like_data_loss
 from sync.document.versions.own_projection import snapshot_or_template
 from sync.document.versions.served_snapshots import ServedSnapshots
-from sync.document.versions.writer import BaseChoice, BaseReason, VersionWriter
+from sync.document.versions.writer import BaseChoice, VersionWriter
 from sync.log import store as log_store
 from sync.log.model import Door, Origin
 
@@ -97,11 +97,7 @@ class FileEdit(SurfaceEdit, frozen=True):
         ring = _loadable_versions(connection, candidates, self.digest, self.document)
         is_unknown = not ring or _is_older_than_all(self.document, ring)
         loaded = None if is_unknown else choose_base(self.document, ring)
-        if self.confirmed:
-            return BaseChoice(current, BaseReason.CONFIRMED, loaded, candidates)
-        if is_unknown:
-            return BaseChoice(None, BaseReason.TOO_OLD if ring else BaseReason.UNKNOWN, None, candidates)
-        return BaseChoice(loaded, _reason_for(loaded, self.document, self.digest), loaded, candidates)
+        return BaseChoice(current if self.confirmed else loaded, loaded, candidates)
 
     def is_known(self, base: BaseChoice) -> bool:
         return base.version is not None and base.version.sha256 == self.digest  # an editor put an older version back
@@ -141,18 +137,14 @@ class AppPageEdit(SurfaceEdit, frozen=True, kw_only=True):
         """
         if self.base_sha256 is not None:
             named = self.served.find(self.base_sha256) or store.find(connection, store.FILE, self.base_sha256)
-            return BaseChoice(named, BaseReason.NAMED if named else BaseReason.UNKNOWN, named)
+            return BaseChoice(named, named)
         ring = store.base_candidates(connection, store.FILE, "", self.document.label)
         base = choose_base(self.document, ring)
-        if base is None:
-            return BaseChoice(None, BaseReason.UNKNOWN, None)
-        if not self.confirmed:
+        if base is not None and not self.confirmed:
             known = {entry.text for entry in base.snapshot.entries}
-            if known.isdisjoint(entry.text for entry in self.document.entries):
-                return BaseChoice(None, BaseReason.UNKNOWN, None)
-            if _is_older_than_all(self.document, ring):
-                return BaseChoice(None, BaseReason.TOO_OLD, None)
-        return BaseChoice(base, _reason_for(base, self.document, ""), base)
+            is_template = known.isdisjoint(entry.text for entry in self.document.entries)
+            base = None if is_template or _is_older_than_all(self.document, ring) else base
+        return BaseChoice(base, base)
 
     def restyled(self, base: Version | None) -> MemoryDocument:
         return self.document if base is None else with_style_of(self.document, base.snapshot.document)
@@ -177,7 +169,7 @@ class AppCacheEdit(SurfaceEdit, frozen=True, kw_only=True):
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         ring = store.base_candidates(connection, store.APP_CACHE, self.digest, self.document.label)
         base = store.find(connection, store.APP_CACHE, self.digest) or choose_base(self.document, ring)
-        return BaseChoice(base, _reason_for(base, self.document, self.digest), base)
+        return BaseChoice(base, base)
 
     def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:  # noqa: ARG002 - the base class's
         return False
@@ -210,7 +202,7 @@ class CloudEdit(SurfaceEdit, frozen=True):
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         base = sent_base(connection, self.document)
-        return BaseChoice(base, _reason_for(base, self.document, ""), base)
+        return BaseChoice(base, base)
 
     def adapt(self, planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan:
         return _adapt_to_layout(planned, base, current)
@@ -244,14 +236,6 @@ def _append_applied(
     if planned.operations:
         applied = _apply_operations(snapshot_or_template(current, writer.clock, writer.language), planned.operations)
         writer.append_version(connection, writer.with_footer(applied, current), cause)
-
-
-def _reason_for(base: Version | None, document: MemoryDocument, digest: str) -> BaseReason:
-    """Why `choose_base` chose this version."""
-    if base is None:
-        return BaseReason.UNKNOWN
-    is_named = base.sha256 == digest if document.label is None else base.label == document.label
-    return BaseReason.NAMED if is_named else BaseReason.INFERRED
 
 
 def _possible_bases(connection: Transaction, digest: str, document: MemoryDocument) -> Sequence[Version]:

@@ -5,7 +5,6 @@ everything before the offset as it was typed; nothing behind the offset was type
 """
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -59,34 +58,22 @@ class DocumentView(msgspec.Struct, frozen=True):
         return self.document.sha256
 
 
-class BaseReason(StrEnum):
-    """Why an edit is compared with this version."""
-
-    NAMED = "the label or the hash of the edited text names this version"
-    INFERRED = "nothing names a version; the lines of the edited text fit this one best"
-    CONFIRMED = "the user confirmed the edit, so it is compared with the newest version"
-    TOO_OLD = "the edited text was loaded from a version that is no longer kept, so no missing line is a removal"
-    UNKNOWN = "no version is known that the edited text could have been loaded from, so no missing line is a removal"
-
-
 class BaseChoice(msgspec.Struct, frozen=True):
-    """The version that an edit is compared with, and why.
+    """The version that an edit is compared with. If it is None, no missing line is a removal.
 
     `loaded`: what the editor had loaded, also if the user's confirmation outranks it. `candidates`: oldest first.
     """
 
     version: Version | None
-    reason: BaseReason
     loaded: Version | None
     candidates: Sequence[Version] = ()
 
 
 class EditResult(msgspec.Struct, frozen=True):
-    """What an edit amounts to: its operations, the hash of the result, and the base it was compared with."""
+    """What an edit amounts to: its operations, and the hash of the result."""
 
     operations: tuple[Operation, ...]
     sha256: str
-    base: BaseChoice | None = None
 
 
 class VersionWriter:

@@ -54,7 +54,7 @@ async def test_a_sent_document_has_every_event_up_to_its_number(
     row = await copy_of(harness).snapshot()
     assert row is not None
     assert "又一句" not in row.content
-    assert row.through_replica_seq < await harness.log.last_own_seq()
+    assert row.through_replica_seq < await harness.database.read(log_store.last_own_seq)
 
 
 async def test_after_a_fork_the_same_document_is_sent_with_the_new_replicas_numbers(harness: DocumentHarness) -> None:
