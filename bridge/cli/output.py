@@ -46,11 +46,14 @@ def print_result(cli: CliContext, result: Any, show: Callable[[Any], None]) -> N
     if cli.json:
         print_json(result)
     else:
-        show(legible(result) if sys.stdout is not None and sys.stdout.isatty() else result)
+        show(legible(result))
 
 
 def legible(value: Any) -> Any:
-    """A result in which no stored text controls the terminal: it may come from another program or device."""
+    """A result in which no stored text controls a terminal: it may come from another program or device.
+
+    A pipe may end on a terminal too. `--json` prints the text as it is stored, with control characters escaped.
+    """
     if isinstance(value, str):
         return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, list):

@@ -23,7 +23,7 @@ from sync.lan.model import LanInterfaceJson, LanPairingJson, LanPeerJson
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello, ProtocolError
 from sync.lan.transport.certificates import key_of_certificate
-from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
+from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls, connection_failure
 from sync.lan.transport.connection import ConnectionRefused, greet
 from sync.lan.transport.listener import PeerListener, is_listening_at, open_listener, refusal_of_handshake
 from sync.lan.transport.refusals import Refusals
@@ -180,7 +180,7 @@ class LanService:
             if isinstance(error, ssl.SSLError) and (cause := refusal_of_handshake(error)) is not None:
                 self.refusals.add(cause, host)
                 raise PeerRefused(f"the device at this address is refused: {cause}", cause=cause) from error
-            raise PeerUnreachable("no device answers at this address and port") from error
+            raise connection_failure(error) from error
         try:
             key = await self._judged(channel)
             if (known := self._active.get(key)) is not None and not known.channel.is_silent:

@@ -1,6 +1,7 @@
 """The data directory, the memory file and the `config.toml`. Imports no pydantic: most processes need no more."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +78,8 @@ def read_config_file(data_dir: object) -> dict[str, Any]:
     try:
         if path.exists() and not path.is_file():
             raise SettingsError(f"{path} is no ordinary file")  # reading a pipe would wait for a writer
+        _refuse_other_owner(path.parent)
+        _refuse_other_owner(path)
         text = path.read_text("utf-8-sig")  # editors on Windows may add a byte order mark
     except FileNotFoundError:
         return {}
@@ -89,6 +92,13 @@ def read_config_file(data_dir: object) -> dict[str, Any]:
         problem = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
     return _parse_config(path, text)
+
+
+def _refuse_other_owner(path: Path) -> None:
+    """As ssh does: a file of another user decides nothing. Root's may."""
+    if sys.platform != "win32" and path.exists() and path.stat().st_uid not in {0, os.getuid()}:
+        hint = f"See what it holds and take it over (chown), or set {DATA_DIR_VARIABLE} to a folder of your own."
+        raise SettingsError(f"{path} belongs to another user of this machine", hint=hint)
 
 
 def _parse_config(path: Path, text: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sync.lan.pairing.protocol import (
 )
 from sync.lan.protocol.frames import MAX_TEXT, ProtocolError
 from sync.lan.transport.certificates import certificate_of
-from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls
+from sync.lan.transport.channel import Deadlines, PeerChannel, connect_tls, connection_failure
 from sync.lan.transport.refusals import Refusals
 from sync.lan.transport.tls_contexts import pairing_context
 from sync.lan.transport.trust import RefusalCause
@@ -211,7 +211,7 @@ class PairingService:
         try:
             channel = await connect_tls(host, port, pairing_context(), self._deadlines)
         except (OSError, TimeoutError) as error:
-            raise PeerUnreachable("no device answers at this address and port") from error
+            raise connection_failure(error) from error
         try:
             async with asyncio.timeout(PAIRING_TIMEOUT):
                 paired = await self._enter(channel, code)

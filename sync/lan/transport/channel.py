@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sync.errors import PeerUnreachable
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Message
 
@@ -105,6 +106,14 @@ async def accept_tls(connection: socket.socket, context: ssl.SSLContext, deadlin
             lambda: protocol, connection, ssl=context, ssl_handshake_timeout=deadlines.handshake
         )
     return PeerChannel(reader, asyncio.StreamWriter(transport, protocol, reader, loop), deadlines)
+
+
+def connection_failure(error: Exception) -> PeerUnreachable:
+    """What `connect_tls` failed with, as our error: without an answer, or closed by the device there."""
+    if isinstance(error, (ConnectionResetError, ssl.SSLError)):
+        hint = "It takes few connections in quick succession: wait a minute and try again."
+        return PeerUnreachable("the device at this address ended the connection", hint=hint)
+    return PeerUnreachable("no device answers at this address and port")
 
 
 async def connect_tls(host: str, port: int, context: ssl.SSLContext, deadlines: Deadlines) -> PeerChannel:

@@ -18,7 +18,7 @@ from sync.lan.pairing.code import Invitation
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Hello
 from sync.lan.transport.certificates import tls_context
-from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, PeerChannel, accept_tls, connect_tls
+from sync.lan.transport.channel import BUFFER_BYTES, Deadlines, PeerChannel, accept_tls, connect_tls, connection_failure
 from sync.lan.transport.listener import MAX_CONNECTIONS, MAX_PLACES_PER_ADDRESS, is_listening_at, open_listener
 from sync.lan.transport.tls_contexts import pairing_context
 from sync.runtime.backoff import Backoff
@@ -501,8 +501,9 @@ async def test_who_shows_no_certificate_while_a_code_is_shown_takes_a_place_unti
         await a.service.show_code()
         for _ in range(MAX_PLACES_PER_ADDRESS):
             (await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())).close()
-        with pytest.raises(OSError):  # noqa: PT011 - closed, or reset
+        with pytest.raises(OSError) as refused:  # noqa: PT011 - closed, or reset
             await connect_tls("127.0.0.1", a.port, pairing_context(), Deadlines())
+        assert "few connections in quick succession" in str(connection_failure(refused.value).hint)
         assert "too_many_connections" in a.causes()
 
 

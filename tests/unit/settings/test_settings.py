@@ -293,6 +293,21 @@ def test_a_pipe_in_its_place_is_named_without_waiting_for_it(home: Path) -> None
     assert "no ordinary file" in refusal().message
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX owners")
+@pytest.mark.parametrize("place", ["data", "data/config.toml"])
+def test_a_folder_or_file_of_another_user_decides_nothing(
+    home: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(home, "device_name = '书房'")
+    if os.getuid() == 0:
+        os.chown(home / place, 12_345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12_345)
+    refused = refusal()
+    assert "belongs to another user" in refused.message
+    assert "chown" in str(refused.hint)
+
+
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(home: Path) -> None:
     write_config(home, '\ufeffdevice_name = "书房"\n')
     assert Settings.from_sources().device_name == "书房"
