@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 WORD: Final = re.compile(r"w\d+x")
-BASE64: Final = re.compile("(?:[A-Za-z0-9+/]{8}:)?[A-Za-z0-9+/]{42,}")  # letters in random keys and signatures may look like a word
+BASE64: Final = re.compile("(?:[A-Za-z0-9+/]{8}:)?[A-Za-z0-9+/]{42,}")  # random keys and signatures may hold a word
 TOKEN: Final = "ghp_"  # what each planted secret begins with
 TWO: Final = 2  # changes of one daily record, after which its text is unpredictable
 
