@@ -178,8 +178,9 @@ export interface DevicesJson {
 }
 
 export interface DigestLineJson {
+  author: 'app' | 'device' | 'file' | 'model' | 'program' | 'user';
   date: string;
-  origin: 'imported' | 'model-written' | 'peer' | 'tool' | 'user-typed';
+  origin: string;
   text: string;
 }
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from sync.document.markdown.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.document.read.results import VersionJson
+from sync.log.authorship import FORMER_ORIGIN, AuthorName
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Iterable
@@ -14,11 +15,12 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
 
 
 class DigestLineJson(TypedDict):
-    """`origin`: who wrote it, according to its device; `peer` if unknown."""
+    """`author`: who wrote it. `origin`, for one version: what its event says, `peer` if unknown."""
 
     date: str
     text: str
-    origin: Literal["user-typed", "model-written", "imported", "tool", "peer"]
+    origin: str
+    author: AuthorName
 
 
 class DeviceJson(TypedDict):
@@ -120,10 +122,13 @@ def history_to_json(versions: "Iterable[VersionJson]") -> HistoryJson:
 
 
 def device_digest_to_json(value: "DeviceDigest") -> DeviceJson:
-    return {
-        "deviceId": value.device_id,
-        "name": value.name,
-        "entries": [
-            {"date": line.date.isoformat(), "text": line.text, "origin": line.origin.value} for line in value.lines
-        ],
-    }
+    entries: list[DigestLineJson] = [
+        {
+            "date": line.date.isoformat(),
+            "text": line.text,
+            "origin": FORMER_ORIGIN[line.author].value,
+            "author": line.author.value,
+        }
+        for line in value.lines
+    ]
+    return {"deviceId": value.device_id, "name": value.name, "entries": entries}

@@ -4,15 +4,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from sync.clock import EPOCH, timestamp
+from sync.log.authorship import AuthorName
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Collection
 
     from sync.context.model import Candidate, TurnContext
     from sync.recall.model import Hit, SearchResult
-
-
-AuthorName = Literal["user", "device", "model", "program", "app", "file"]
 
 
 class PointerJson(TypedDict):

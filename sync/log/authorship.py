@@ -6,7 +6,7 @@ event was recorded (`Door`) decides; `origin`, which any program can claim, deci
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -17,8 +17,11 @@ from sync.log.model import DOOR_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 PERSON_DOORS: Final = frozenset({Door.UPDATE, Door.HAND, Door.SAVE, Door.COMMAND, Door.PANEL})
 _LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED})
 ANSWER: Final = "answer"  # the part of an exchange that the model wrote
-MAX_LABEL: Final = 20  # characters of a device's name
+MAX_LABEL: Final = 40  # characters of a device's name
 ID_LENGTH: Final = 8  # characters of a device's id in place of its name
+
+
+AuthorName = Literal["user", "device", "model", "program", "app", "file"]
 
 
 class Author(StrEnum):
@@ -45,6 +48,16 @@ _AUTHOR_OF_ORIGIN: Final[Mapping[str, Author]] = {
     Origin.IMPORTED: Author.FILE,
     Origin.TOOL: Author.PROGRAM,
     Origin.PEER: Author.PROGRAM,
+}
+
+
+FORMER_ORIGIN: Final[Mapping[Author, Origin]] = {  # what the wire called an author before; sent for one version
+    Author.USER: Origin.USER,
+    Author.DEVICE: Origin.USER,
+    Author.MODEL: Origin.MODEL,
+    Author.PROGRAM: Origin.TOOL,
+    Author.APP: Origin.TOOL,
+    Author.FILE: Origin.IMPORTED,
 }
 
 
@@ -110,42 +123,44 @@ NameOf = Callable[[str], str | None]
 
 _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
     "zh": {
-        Author.USER: "用户",
-        Author.MODEL: "模型",
-        Author.PROGRAM: "工具",
-        Author.APP: "应用",
+        Author.DEVICE: "来自 {}",
+        Author.MODEL: "模型写",
+        Author.PROGRAM: "来自 工具",
+        Author.APP: "来自 应用",
         Author.FILE: "导入",
         Door.PROJECT: "项目文件",
-        Door.CLOUD: "云端",
-        UNPROVEN: "未证实的设备",
+        Door.CLOUD: "来自 云端",
+        UNPROVEN: "来自 未证实的设备",
     },
     "en": {
-        Author.USER: "the user",
-        Author.MODEL: "a model",
-        Author.PROGRAM: "a tool",
-        Author.APP: "the app",
-        Author.FILE: "an import",
-        Door.PROJECT: "a project file",
-        Door.CLOUD: "the cloud",
-        UNPROVEN: "an unverified device",
+        Author.DEVICE: "from {}",
+        Author.MODEL: "written by a model",
+        Author.PROGRAM: "from a tool",
+        Author.APP: "from the app",
+        Author.FILE: "imported",
+        Door.PROJECT: "project file",
+        Door.CLOUD: "from the cloud",
+        UNPROVEN: "from an unverified device",
     },
 }
+_BRACKETS: Final = str.maketrans("【】", "[]")  # so that a name cannot end its label
 
 
 def view_label(
     written: Authorship, own_device_ids: Collection[str], name_of: NameOf, *, is_english: bool = False
 ) -> str | None:
-    """Return how a text names its author after 来自 or "from"; None for what the user said on this device.
-
-    Brackets in a device's name are replaced, so that it cannot end the label.
-    """
+    """Return the label of a text, as it stands in 【】; None for what the user said on this device."""
     key = label_key(written, own_device_ids)
     if key == Author.USER:
         return None
-    if key == Author.DEVICE:
-        name = " ".join((name_of(written.device_id) or written.device_id[:ID_LENGTH]).split())
-        return name[:MAX_LABEL].replace("【", "[").replace("】", "]")
-    return _LABELS["en" if is_english else "zh"][key]
+    label = _LABELS["en" if is_english else "zh"][key]
+    return label.format(short_name(name_of(written.device_id), written.device_id)) if key == Author.DEVICE else label
+
+
+def short_name(name: str | None, device_id: str) -> str:
+    """Return the name of a device on one line and bounded; the beginning of its id without one."""
+    line = " ".join((name or "").split()) or " ".join(device_id[:ID_LENGTH].split())
+    return line[:MAX_LABEL].translate(_BRACKETS)
 
 
 def label_key(written: Authorship, own_device_ids: Collection[str]) -> str:

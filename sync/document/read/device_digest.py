@@ -15,32 +15,34 @@ from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import lines_of
 from sync.document.markdown.one_line import one_line, summarize
 from sync.document.markdown.version_labels import day_label
-from sync.log.model import Origin
+from sync.log.authorship import MAX_LABEL, Author, short_name
 
 HEADINGS: Final = {ZH: "## 其他设备的记忆（只读）", EN: "## Memory of other devices (read-only)"}
 DEVICES_LIMIT: Final = 5  # devices in use; older ones are found by search
 LINES_LIMIT: Final = 20  # about ten exchanges of a device: the span that a conversation refers back to
 CONVERSATION_LINES: Final = 10  # of them are for conversations, however many preferences a device has
 LINE_LENGTH: Final = 120  # an answer's summary with its speaker
-NAME_LENGTH: Final = 40
 ID_LENGTH: Final = 8  # enough of an id to tell two devices of the same name apart
 
 PREFERENCE_WEIGHT: Final = 2.0  # of a line under 用户偏好: above any importance
 DEFAULT_WEIGHT: Final = 0.5  # of a line without an importance: the middle of the scale from 0 to 1
-_BRACKETS: Final = str.maketrans("【】", "[]")  # so a name cannot end its label and continue as text
+_AUTHORS: Final = {
+    ZH: {Author.PROGRAM: "，工具", Author.APP: "，应用", Author.FILE: "，导入"},
+    EN: {Author.PROGRAM: ", a tool", Author.APP: ", the app", Author.FILE: ", imported"},
+}
 
 
 class DigestLine(msgspec.Struct, frozen=True):
     """`weight`: the importance from 0 to 1, or `PREFERENCE_WEIGHT`. `said_at`: any text that sorts within a day.
 
-    `origin`: who wrote it; `peer` if the other device does not tell.
+    `author`: who wrote it, as its device sees it.
     """
 
     date: date
     text: str
     weight: float = DEFAULT_WEIGHT
     said_at: str = ""
-    origin: Origin = Origin.PEER
+    author: Author = Author.DEVICE
 
 
 class DeviceDigest(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ def render_digest(devices: Sequence[DeviceDigest], language: Language = ZH) -> s
     label_of = {id(line): labels[device.device_id] for device in devices for line in device.lines}
     lines = sort_by_weight(line for device in devices for line in device.lines)
     return (
-        "\n".join((HEADINGS[language], "", *(_line(line, label_of[id(line)]) for line in lines))) + "\n"
+        "\n".join((HEADINGS[language], "", *(_line(line, label_of[id(line)], language) for line in lines))) + "\n"
         if lines
         else ""
     )
@@ -86,10 +88,7 @@ def render_digest(devices: Sequence[DeviceDigest], language: Language = ZH) -> s
 
 def _labels(devices: Sequence[DeviceDigest]) -> dict[str, str]:
     """The name of each device, with its id if two have the same name."""
-    names = {
-        device.device_id: summarize(device.name, NAME_LENGTH).translate(_BRACKETS) or _short_id(device.device_id)
-        for device in devices
-    }
+    names = {device.device_id: short_name(summarize(device.name, MAX_LABEL), device.device_id) for device in devices}
     often = Counter(names.values())
     return {
         device_id: f"{name}（{_short_id(device_id)}）" if often[name] > 1 else name for device_id, name in names.items()
@@ -100,8 +99,9 @@ def _short_id(device_id: str) -> str:
     return one_line(device_id)[:ID_LENGTH]
 
 
-def _line(line: DigestLine, label: str) -> str:
-    """One line with its device and its day, without its own bullet."""
+def _line(line: DigestLine, label: str, language: Language) -> str:
+    """One line with its device, its author if it is not the user, and its day, without its own bullet."""
     text = " ".join(part.strip() for part in lines_of(line.text)).lstrip()
     text = text[2:] if text[:2] in {"- ", "* ", "+ "} else text
-    return f"- 【{label} {day_label(line.date)}】{summarize(text, LINE_LENGTH)}"
+    author = _AUTHORS[language].get(line.author, "")
+    return f"- 【{label}{author} {day_label(line.date)}】{summarize(text, LINE_LENGTH)}"

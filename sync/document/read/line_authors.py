@@ -1,13 +1,12 @@
 """The authors of lines: labels for those that the user did not write on this device.
 
-The newest event that adds, edits or moves a line decides. A line that a program appended through `events/append` is
-labelled with 工具. A line of another device is labelled with its name: an earlier version had such lines in a document
-of several devices. If the user wrote the same words here, the line is theirs. Labels are in what an assistant reads
-(`content`, the system prompt), never in the document.
+The newest event that adds, edits or moves a line decides; `author_of` says who wrote it. Lines of other devices are in
+a document that an earlier version kept for several devices. If the user wrote the same words here, the line is theirs.
+Labels are in what an assistant reads (`content`, the system prompt), never in the document.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,20 +15,17 @@ from sync.document.capture.exchange_events import exchange_ids, preference_entri
 from sync.document.markdown.entry_ids import conflict_copy_id
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Snapshot
-from sync.document.markdown.one_line import summarize
 from sync.document.merge.text_equality import core_words
-from sync.document.read.device_digest import ID_LENGTH, NAME_LENGTH
+from sync.log.authorship import Author, Authorship, NameOf, author_of, view_label
 from sync.log.envelope import event_order
 from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED
-from sync.log.model import Event, Origin
-
-TOOL_LABEL: Final = "工具"
-_USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})  # typed on the device, or imported from a file there
+from sync.log.model import Event
 
 # Plain text: it runs through SQLAlchemy and, before that is imported, through sqlite3.
-PROGRAM_EVENTS_SQL: Final = """
-select * from events indexed by events_of_programs
-where type in ('entry_added', 'entry_edited', 'entry_moved') and origin not in ('user-typed', 'imported')
+OTHER_AUTHORS_SQL: Final = """
+select * from events indexed by events_of_others
+where type in ('entry_added', 'entry_edited', 'entry_moved') and (origin not in ('user-typed', 'imported')
+  or json_extract(extra, '$.door') in ('app_db', 'cloud_document', 'import', 'program', 'project'))
   and position > :after and device_id in (select value from json_each(:own)) limit 1
 """
 LINE_EVENTS_SQL: Final = """
@@ -53,9 +49,15 @@ class LineAuthor(msgspec.Struct, frozen=True):
     """The newest event that wrote a line."""
 
     order: tuple[str, str, str]
-    device_id: str
-    is_typed: bool
+    written: Authorship
     core_words: str
+
+
+class LineLabel(NamedTuple):
+    """How a line names its author, in both languages; it is compared as the author."""
+
+    zh: str
+    en: str
 
 
 class LineAuthors:
@@ -81,7 +83,7 @@ class LineAuthors:
         parameters = {"own": own, "everyone": formerly_shared}
         if formerly_shared or self._newest:
             self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": self._after}))
-        elif run_query(PROGRAM_EVENTS_SQL, {"own": own, "after": self._after}):
+        elif run_query(OTHER_AUTHORS_SQL, {"own": own, "after": self._after}):
             self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": 0}))
         self._after = position
 
@@ -90,23 +92,26 @@ class LineAuthors:
             order = event_order(event)
             if not self._concerns_this_document(event):
                 continue
-            for entry_id, words, is_typed in _written_lines(event):
-                if is_typed and event.device_id in self._own_device_ids:
+            for entry_id, words, written in _written_lines(event):
+                if written.seen_from(self._own_device_ids) is Author.USER:
                     self._typed_words.add(words)
                 known = self._newest.get(entry_id)
                 if known is None or known.order < order:
-                    self._newest[entry_id] = LineAuthor(order, event.device_id, is_typed, words)
+                    self._newest[entry_id] = LineAuthor(order, written, words)
 
-    def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
+    def author_labels(self, snapshot: Snapshot, name_of: NameOf) -> dict[str, LineLabel]:
         """Entry id -> author, for each line that the user did not write here."""
-        labels: dict[str, str] = {}
+        labels: dict[str, LineLabel] = {}
         lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
         for entry_id, block in lines:
             author = self._newest.get(entry_id)
-            if author is None or self._is_own(author):
+            if author is None:
                 continue
-            if self._typed_words.isdisjoint({author.core_words, core_words(block.text)} - {""}):
-                labels[entry_id] = self._label_of(author, name_of)
+            zh, en = (
+                view_label(author.written, self._own_device_ids, name_of, is_english=spoken) for spoken in (False, True)
+            )
+            if zh and en and self._typed_words.isdisjoint({author.core_words, core_words(block.text)} - {""}):
+                labels[entry_id] = LineLabel(zh, en)
         return labels
 
     def _concerns_this_document(self, event: Event) -> bool:
@@ -114,33 +119,22 @@ class LineAuthors:
         is_addition = event.type in {ENTRY_ADDED, EXCHANGE_RECORDED}
         return is_addition or event.device_id in self._own_device_ids or event.payload.get("shared") is True
 
-    def _is_own(self, author: LineAuthor) -> bool:
-        return author.is_typed and author.device_id in self._own_device_ids
 
-    def _label_of(self, author: LineAuthor, name_of: Callable[[str], str | None]) -> str:
-        if author.device_id in self._own_device_ids:
-            return TOOL_LABEL
-        name = name_of(author.device_id) or author.device_id[:ID_LENGTH]
-        return summarize(name, NAME_LENGTH).replace("【", "[").replace("】", "]")
-
-
-def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
-    """The lines that an event writes: their ids, core words, and whether a user wrote them."""
+def _written_lines(event: Event) -> Sequence[tuple[str, str, Authorship]]:
+    """The lines that an event writes: their ids, core words, and who wrote them."""
+    written = author_of(event)
     if event.type == EXCHANGE_RECORDED:
-        stated = [(entry.entry_id, core_words(entry.text), True) for entry in preference_entries_of(event)]
-        is_recorded_here = event.origin == Origin.MODEL
-        return stated + [(entry_id, "", is_recorded_here) for entry_id in exchange_ids(event)]
+        stated = [(entry.entry_id, core_words(entry.text), written) for entry in preference_entries_of(event)]
+        return stated + [(entry_id, "", written) for entry_id in exchange_ids(event)]
     entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
     if not isinstance(entry_id, str):
         return []
     words = core_words(text) if isinstance(text, str) else ""
-    return [
-        (one, words, event.origin in _USER_ORIGINS) for one in (entry_id, conflict_copy_id(entry_id, event.event_id))
-    ]
+    return [(one, words, written) for one in (entry_id, conflict_copy_id(entry_id, event.event_id))]
 
 
-def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str], language: Language = ZH) -> MemoryDocument:
-    """A document in which each line of these entries begins with 【来自 …】 or 【from …】, after its bullet."""
+def with_author_labels(snapshot: Snapshot, labels: Mapping[str, LineLabel], language: Language = ZH) -> MemoryDocument:
+    """A document in which each line of these entries begins with its label in 【】, after its bullet."""
     if not labels:
         return snapshot.document
     ids = iter(snapshot.ids)
@@ -151,11 +145,9 @@ def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str], language: 
     return MemoryDocument(tuple(blocks))
 
 
-def _with_label(block: Block, label: str, language: Language) -> Block:
+def _with_label(block: Block, label: LineLabel, language: Language) -> Block:
     """The entry with the label on each of its lines, as `str.splitlines` and models split them."""
-    if language is EN:
-        label = "a tool" if label == TOOL_LABEL else label
-    shown = f"【{'from' if language is EN else '来自'} {label}】"
+    shown = f"【{label.en if language is EN else label.zh}】"
     lines = [_insert_label(line, shown) if line.strip() else line for line in block.raw.splitlines(keepends=True)]
     return replace(block, raw="".join(lines))
 

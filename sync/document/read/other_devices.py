@@ -27,6 +27,7 @@ from sync.document.read.device_digest import (
     active_devices,
     select_lines,
 )
+from sync.log.authorship import ANSWER, Author, author_of
 from sync.log.envelope import day_of
 from sync.log.event_types import (
     DEVICE_REGISTERED,
@@ -37,7 +38,7 @@ from sync.log.event_types import (
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
 )
-from sync.log.model import Event, Origin
+from sync.log.model import Event
 
 EDIT_EVENTS: Final = (ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED)  # read apart: preferences outlive conversations
 EXCHANGE_EVENTS: Final = (EXCHANGE_RECORDED,)
@@ -89,12 +90,12 @@ def device_digests(
     edited: dict[OwnedEntryId, str] = {}
     removed: set[OwnedEntryId] = set()
     everything = sorted((*exchanges, *edits), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
-    for event in reversed(everything):
-        for entry_id, text, origin, weight in _entries_of(event, edited, removed):
+    for event in (event for event in reversed(everything) if event.is_proven):
+        for entry_id, text, author, weight in _entries_of(event, edited, removed):
             owned_ids = ((event.device_id, entry_id), (ALL_DOCUMENTS, entry_id))
             if removed.isdisjoint(owned_ids):
                 newest = next((edited[owned] for owned in owned_ids if owned in edited), text)
-                line = DigestLine(day_of(event), newest, weight, _sort_key(event), origin)
+                line = DigestLine(day_of(event), newest, weight, _sort_key(event), author)
                 lines.setdefault(event.device_id, []).append(line)
     return active_devices(
         DeviceDigest(device_id, infos.get(device_id, DeviceInfo()).name or device_id[:ID_LENGTH], select_lines(found))
@@ -142,24 +143,21 @@ def _sort_key(event: Event) -> str:
 
 def _entries_of(
     event: Event, edited: dict[OwnedEntryId, str], removed: set[OwnedEntryId]
-) -> list[tuple[str, str, Origin, float]]:
-    """The entries that an event adds, with origin and weight. What it changes is noted for older events."""
-    payload = event.payload
+) -> list[tuple[str, str, Author, float]]:
+    """The entries that an event adds, with author and weight. What it changes is noted for older events."""
+    payload, author = event.payload, author_of(event).seen_from(())
     if not is_in_document(event) or repeated_exchange_id(event) is not None:
         return []
     if event.type == EXCHANGE_RECORDED:
         question_id, answer_id = exchange_ids(event)
         question, answer = (line.removeprefix("- ") for line in lines_of_exchange(event))
         weight = _weight(event)
-        stated = [
-            (noted.entry_id, noted.text, Origin.USER, PREFERENCE_WEIGHT) for noted in preference_entries_of(event)
-        ]
-        return [(question_id, question, Origin.USER, weight), (answer_id, answer, Origin.MODEL, weight), *stated]
+        stated = [(noted.entry_id, noted.text, author, PREFERENCE_WEIGHT) for noted in preference_entries_of(event)]
+        answered_by = author_of(event, ANSWER).seen_from(())
+        return [(question_id, question, author, weight), (answer_id, answer, answered_by, weight), *stated]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ENTRY_ADDED:
-        is_known = event.origin in set(Origin)  # another program may have written anything
-        origin = Origin(event.origin) if is_known else Origin.PEER
-        return [(entry_id, str(payload.get("text", "")), origin, _weight(event))]
+        return [(entry_id, str(payload.get("text", "")), author, _weight(event))]
     owned = (ALL_DOCUMENTS if payload.get("shared") is True else event.device_id, entry_id)
     if event.type == ENTRY_EDITED:
         edited.setdefault(owned, str(payload.get("text", "")))

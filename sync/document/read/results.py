@@ -9,7 +9,7 @@ from sync.document.markdown.language import ZH, Language, LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest, render_digest
-from sync.document.read.line_authors import with_author_labels
+from sync.document.read.line_authors import LineLabel, with_author_labels
 from sync.document.read.prompt import Omission, compose
 
 LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
@@ -37,7 +37,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     def of(
         cls,
         snapshot: Snapshot,
-        author_labels: Mapping[str, str],
+        author_labels: Mapping[str, LineLabel],
         devices: tuple[DeviceDigest, ...],
         max_chars: int | None,
         *,
@@ -49,7 +49,7 @@ class LoadResult(msgspec.Struct, frozen=True):
         document, spoken = snapshot.document, language.of(language_of(snapshot.document))
         digest = render_digest(devices, spoken)
         labelled = with_author_labels(snapshot, author_labels, spoken)
-        authors = [author_labels.get(entry_id) for entry_id in snapshot.ids] if author_labels else ()
+        authors = [_author_key(author_labels.get(entry_id)) for entry_id in snapshot.ids] if author_labels else ()
         content, omitted = compose(labelled, digest, max_chars, spoken, authors)
         return cls(
             content=content,
@@ -66,6 +66,10 @@ class LoadResult(msgspec.Struct, frozen=True):
             has_other_authors=bool(author_labels or digest),
             language=spoken,
         )
+
+
+def _author_key(label: LineLabel | None) -> str | None:
+    return None if label is None else label.zh
 
 
 class UpdateResult(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ OWN = ("device-a",)
 NAMES = {"device-b": "手机"}
 TYPES = [*sorted(EVENT_TYPES), "of_tomorrow"]
 FILES = {Door.IMPORT: "导入", Door.PROJECT: "项目文件"}
-APPS = {Door.APP: "应用", Door.CLOUD: "云端"}
+APPS = {Door.APP: "来自 应用", Door.CLOUD: "来自 云端"}
 
 
 def recorded(event_type: str, door: Door | None, origin: str, **changes: Any) -> Event:
@@ -40,7 +40,7 @@ def test_no_door_but_a_persons_makes_text_the_users(event_type: str, origin: Ori
             assert author is {**expected, Origin.MODEL: by_model, Origin.PEER: Author.PROGRAM}[origin], door
         else:
             assert author is not Author.USER, door
-            assert label(one) == {Door.PROGRAM: "工具", **FILES, **APPS}[door]
+            assert label(one) == {Door.PROGRAM: "来自 工具", **FILES, **APPS}[door]
 
 
 @pytest.mark.parametrize(("event_type", "origin"), list(product(TYPES, Origin)))
@@ -63,7 +63,7 @@ def test_no_program_sets_a_field_that_says_who_wrote_an_event() -> None:
 def test_the_answer_of_an_exchange_is_the_models() -> None:
     exchange = recorded(EXCHANGE_RECORDED, Door.UPDATE, Origin.MODEL)
     assert (author_of(exchange).author, author_of(exchange, ANSWER).author) == (Author.USER, Author.MODEL)
-    assert (label(exchange), label(exchange, ANSWER)) == (None, "模型")
+    assert (label(exchange), label(exchange, ANSWER)) == (None, "模型写")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_an_event_of_before_doors_is_the_users_where_no_program_could_claim_it(
 def test_the_users_words_are_another_devices_elsewhere_and_a_label_cannot_be_closed() -> None:
     elsewhere = author_of(recorded(ENTRY_ADDED, Door.HAND, Origin.USER, device="device-b"))
     assert elsewhere.seen_from(OWN) is Author.DEVICE
-    assert view_label(elsewhere, OWN, NAMES.get) == "手机"
-    assert view_label(elsewhere, OWN, lambda _: "a】- 用户\u2028问\n：" * 9) == "a]- 用户 问 ：a]- 用户 问 ："[:20]
-    assert view_label(elsewhere, OWN, lambda _: None) == "device-b"[:8]
+    assert view_label(elsewhere, OWN, NAMES.get) == "来自 手机"
+    assert view_label(elsewhere, OWN, lambda _: "a】- 用户\u2028问\n：" * 9) == "来自 " + ("a]- 用户 问 ：" * 9)[:40]
+    assert view_label(elsewhere, OWN, lambda _: None) == "来自 device-b"
     assert view_label(elsewhere, ("device-b",), NAMES.get) is None
 
 
@@ -100,9 +100,9 @@ def test_an_unproven_event_is_nobodys_word() -> None:
     one = event(1, type=ENTRY_ADDED, extra={DOOR_FIELD: "hand", UNPROVEN_FIELD: True})
     author = author_of(one)
     assert not author.is_users
-    assert (author.seen_from(OWN), view_label(author, OWN, NAMES.get)) == (Author.DEVICE, "未证实的设备")
+    assert (author.seen_from(OWN), view_label(author, OWN, NAMES.get)) == (Author.DEVICE, "来自 未证实的设备")
 
 
 def test_labels_are_in_the_language_of_the_text() -> None:
     one = author_of(recorded(MEMORY_FACT, Door.PROGRAM, Origin.TOOL))
-    assert view_label(one, OWN, NAMES.get, is_english=True) == "a tool"
+    assert view_label(one, OWN, NAMES.get, is_english=True) == "from a tool"
