@@ -62,7 +62,7 @@ class DailyService(msgspec.Struct, frozen=True):
     async def reconcile(self) -> None:
         """Reconcile pages and records. If this process may not, the running sidecar does it."""
         if self.may_write_pages:
-            await self.worker.reconcile()
+            await self.events.database.upkeep.run(self.worker.reconcile)
 
     async def current_records(self) -> DailyRecords:
         """All records, the latest manual edits included, with the numbers that their pages show."""

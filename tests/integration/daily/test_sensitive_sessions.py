@@ -78,7 +78,7 @@ async def test_what_was_typed_or_done_while_it_went_on_stays(tmp_path: Path) -> 
             {"type": "memory_fact", "payload": {"content": "老电脑的记忆"}, "origin": "imported"},
             {"type": "message", "payload": {"role": "user", "content": "老电脑上说的"}, "origin": "imported"},
         ]
-        await harness.device.log.append(harness.device.intake.build_batch(notes))
+        await harness.device.log.append([harness.device.intake.build(note) for note in notes])
         (said,) = await harness.device.log.append(
             harness.device.intake.build_batch([{"type": "message", "payload": {"role": "user", "content": "秘密"}}])
         )
