@@ -16,7 +16,13 @@ Generated from `sync/log/event_catalogue.py` by `python -m tests.event_catalogue
 Everything that the product remembers is an event. An event of a type that is not listed here is kept, searched and
 replicated too: its readers may come later. The JSONL export, retention and replication read every event; the column
 "Read by" names the readers that treat a type in their own way. `?` marks a payload field that may be missing.
-An event whose reach is "this device" is never sent to the server.
+An event whose reach is "this device" is never sent to the server. Types with an asterisk are recorded by this program
+alone: `events append` refuses them.
+
+The envelope says where an event was recorded (`door`), which no program can set. Whatever is appended through
+`events append`, hooks or `daily/add` has the door `program`, and its author is a program, whatever its type or `origin`
+says ([decision 042](decisions/042-authorship.md)). When an event leaves its device, it gets a `signature` of the
+device's key over the envelope and the payload.
 """
 
 
@@ -33,7 +39,7 @@ def _section(title: str, types: tuple[EventType, ...]) -> Iterator[str]:
     for one in types:
         emitted_by = ", ".join(name if " " in name else f"`{name}`" for name in one.emitted_by)
         cells = (
-            f"`{one.name}`",
+            f"`{one.name}`" + (" *" if one.is_internal else ""),
             one.meaning,
             ", ".join(f"`{field}`" if " " not in field else field for field in one.payload),
             emitted_by or "nothing yet",
