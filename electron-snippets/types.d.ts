@@ -161,7 +161,12 @@ export interface DailyStatusJson {
   notices: Record<string, unknown>;
   records: number;
   reviewDue: boolean;
+  /** default 0 */ takeable?: number;
   today: number;
+}
+
+export interface DailyTakenJson {
+  taken: number;
 }
 
 export interface DeviceJson {
@@ -610,6 +615,7 @@ export interface NoteJson {
 export interface NoteListJson {
   notes: Array<NoteJson>;
   notices: Array<string>;
+  takeable: number;
 }
 
 export interface NoteOutcomeJson {
@@ -630,6 +636,10 @@ export interface NoteRatesJson {
   duplicateCreation: number | null;
   fragmentation: number | null;
   mergeConversion: number | null;
+}
+
+export interface NotesTakenJson {
+  taken: Array<string>;
 }
 
 export interface OfferedModel {
@@ -1434,6 +1444,11 @@ export interface Methods {
     };
     result: DailyConfigJson;
   };
+  /** Make the pages and records that repositories brought the person's own. */
+  'daily/take': {
+    params: Record<string, never>;
+    result: DailyTakenJson;
+  };
   /** The number of records, what is due, and pages that were not written. */
   'daily/status': {
     params: Record<string, never>;
@@ -1798,6 +1813,15 @@ export interface Methods {
       path: string;
     };
     result: SharedNotesJson;
+  };
+  /** Make notes that a repository brought the person's own. */
+  'notes/take': {
+    params: {
+      projectPath: string;
+      /** default [] */ ids?: Array<string>;
+      /** default false */ all?: boolean;
+    };
+    result: NotesTakenJson;
   };
   /** The convention and the notes marked to load, for a session's start. */
   'notes/session': {

@@ -99,7 +99,7 @@ def _show(
     text = ""
     if requests.session is not None:
         if connection is None:
-            notes = _notes_without_sidecar(requests.session["projectPath"])
+            notes = _notes_without_sidecar(data_dir, requests.session["projectPath"])
         else:
             notes = str((_ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}).get("text") or "")
         text = _session_block(notes)
@@ -149,17 +149,24 @@ def _capture_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> None:
         late_capture.start(data_dir, params)
 
 
-def _notes_without_sidecar(project: str) -> str:
-    """The convention and the notes marked to load, from the project's files; empty if it is no folder here."""
+def _notes_without_sidecar(data_dir: Path, project: str) -> str:
+    """The convention and the person's notes marked to load, from the project's files; empty if it is no folder here."""
     from secrets import token_hex  # noqa: PLC0415
 
     from sync.errors import XiaobaiError  # noqa: PLC0415 - only at the start of a session
+    from sync.lessons.quick_match import taken_notes  # noqa: PLC0415
+    from sync.log.model import project_id_for  # noqa: PLC0415
     from sync.notes.folder import NoteFolder  # noqa: PLC0415
     from sync.notes.texts import session_text  # noqa: PLC0415
+    from sync.system.repositories import is_in_repository  # noqa: PLC0415
 
     try:
         folder = NoteFolder(project)
-        return session_text(folder.read().current, folder.base, token_hex(6))[0]
+        own = [file for file in folder.read().current if not file.is_shared]
+        if own and is_in_repository(folder.root):
+            taken = taken_notes(data_dir, project_id_for(project))
+            own = [file for file in own if file.sha256 in taken]
+        return session_text(own, folder.base, token_hex(6))[0]
     except XiaobaiError:
         return ""
 

@@ -52,6 +52,12 @@ class DailyRecordsJson(TypedDict):
     records: list[DailyRecordJson]
 
 
+class DailyTakenJson(TypedDict):
+    """How many pages and records of repositories are the person's now."""
+
+    taken: int
+
+
 class DailyPageJson(TypedDict):
     """`text` is the page; empty if the day has none."""
 

@@ -67,10 +67,17 @@ class NoteJson(TypedDict):
 
 
 class NoteListJson(TypedDict):
-    """`notices`: what was repaired, and what is wrong in the folder."""
+    """`notices`: what was repaired, and what is wrong in the folder. `takeable`: notes that a repository brought."""
 
     notes: list[NoteJson]
     notices: list[str]
+    takeable: int
+
+
+class NotesTakenJson(TypedDict):
+    """The ids of the notes that are the person's now."""
+
+    taken: list[str]
 
 
 class ReminderJson(TypedDict):
@@ -189,7 +196,7 @@ def note_list_to_json(value: "NoteList", *, with_text: bool = False) -> NoteList
     if with_text:
         for shown, file in zip(notes, value.notes, strict=True):
             shown["text"] = file.note.text
-    return {"notes": notes, "notices": list(value.notices)}
+    return {"notes": notes, "notices": list(value.notices), "takeable": value.takeable}
 
 
 def reminder_to_json(value: "RankedNote", base: str) -> ReminderJson:
@@ -200,7 +207,7 @@ def reminder_to_json(value: "RankedNote", base: str) -> ReminderJson:
     return {
         "id": file.note_id,
         "title": neutralise(file.note.title, ""),
-        "reminder": neutralise(reminder(file.note, REMINDER_CHARS), ""),
+        "reminder": value.label + neutralise(reminder(file.note, REMINDER_CHARS), ""),
         "file": f"{base}/{file.file}",
         "score": round(value.score, 4),
     }

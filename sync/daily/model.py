@@ -55,7 +55,10 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One session's record. `date` and `time` are local to its device; `quality` rates the summary."""
+    """One session's record. `date` and `time` are local to its device; `quality` rates the summary.
+
+    `is_project_file`: it is of a page that a repository brought, and the person did not take it.
+    """
 
     record_id: str
     event_id: str
@@ -72,6 +75,7 @@ class Record(msgspec.Struct, frozen=True):
     quality: float | None = None
     marks: tuple[Mark, ...] = ()
     reviewed_on: str | None = None
+    is_project_file: bool = False
 
     @property
     def moment(self) -> tuple[str, str]:

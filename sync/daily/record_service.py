@@ -27,6 +27,7 @@ from sync.daily.pages.page_folders import PageFolders
 from sync.daily.records.changes import (
     PlannedChange,
     RecordChange,
+    author_fields,
     create_record,
     edit_record,
     mark_record,
@@ -47,7 +48,7 @@ from sync.log.event_types import (
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import Event, EventDraft, Origin, project_id_for
+from sync.log.model import Event, EventDraft, project_id_for
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
@@ -60,7 +61,7 @@ class RecordRequest(msgspec.Struct, frozen=True):
     """What to record. Missing turns are read from the session's events.
 
     `summary`: the caller's own. `is_explicit`: the user asked for it. `moment`: now by default. `record_id` and
-    `event_id`: ids that were chosen beforehand.
+    `event_id`: ids that were chosen beforehand. `is_project_file`: it is of a page that a repository brought.
     """
 
     session_id: str | None = None
@@ -73,6 +74,7 @@ class RecordRequest(msgspec.Struct, frozen=True):
     marks: tuple[Mark, ...] = ()
     record_id: str | None = None
     event_id: str | None = None
+    is_project_file: bool = False
 
 
 class ChangeResult(msgspec.Struct, frozen=True):
@@ -150,6 +152,7 @@ class RecordService:
             session_id=request.session_id,
             until_event_id=until,
             marks=request.marks,
+            is_project_file=request.is_project_file,
         )
 
     def new_id(self) -> str:
@@ -163,11 +166,9 @@ class RecordService:
         content: Content,
         path: str | None,
         marks: Sequence[Mark],
-        *,
-        record_id: str | None = None,
-        event_id: str | None = None,
+        **chosen: Any,
     ) -> ChangeResult:
-        """Record something outside of a session; today by default."""
+        """Record something outside of a session; today by default. `chosen`: further fields of the request."""
         now = self._clock.now()
         day, time = day or now.date().isoformat(), time or f"{now:%H:%M:%S}"
         moment = datetime.fromisoformat(f"{day}T{time}")
@@ -179,8 +180,7 @@ class RecordService:
                 author="hand",
                 moment=moment,
                 marks=marks_of(marks),
-                record_id=record_id,
-                event_id=event_id,
+                **chosen,
             )
         )
 
@@ -260,7 +260,9 @@ class RecordService:
         record = remaining.by_id.get(record_id) if isinstance(record_id, str) else None
         payload: dict[str, Any] = {"undoes": change.event_id, "record_id": record_id}
         payload |= payload_after(record) if record is not None else {"gone": True}
-        (undo,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=self._redactor.clean_payload(payload))])
+        author = author_fields(record) if record is not None else {}
+        clean = self._redactor.clean_payload(payload)
+        (undo,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=clean, **author)])
         return ChangeResult(record, None, undo.event.event_id)
 
     async def _erase(self, event_ids: list[str], before: BeforeErasure | None) -> list[str]:
@@ -325,7 +327,7 @@ class RecordService:
             project_id=record.project_id,
             project_path=path,
             event_id=event_id,
-            origin=Origin.MODEL if record.author != "hand" and change.event_type == SESSION_RECORDED else Origin.USER,
+            **change.author_fields,
         )
         options = self._page_folders.options(record.project_path).value
         if change.event_type in {SESSION_RECORDED, SESSION_EDITED} and not options.recording.sanitize_sensitive:

@@ -37,7 +37,7 @@ class Review(msgspec.Struct, frozen=True):
 
 
 class DailyStatusJson(msgspec.Struct, frozen=True, rename="camel"):
-    """`notices`: pages that were left as they are, and why."""
+    """`notices`: pages that were left as they are, and why. `takeable`: pages and records of repositories."""
 
     records: int
     days: int
@@ -46,6 +46,7 @@ class DailyStatusJson(msgspec.Struct, frozen=True, rename="camel"):
     review_due: bool
     home: str
     notices: dict[str, str]
+    takeable: int = 0
 
 
 class DailyService(msgspec.Struct, frozen=True):
@@ -99,6 +100,7 @@ class DailyService(msgspec.Struct, frozen=True):
             review_due=review_is_due(shown, self.today),
             home=str(self.page_folders.home),
             notices=dict(self.worker.page_files.notices),
+            takeable=len(self.worker.page_files.waiting) + sum(record.is_project_file for record in shown),
         )
 
     async def options(self, project_path: str | None) -> EffectiveOptions:
@@ -135,7 +137,8 @@ class DailyService(msgspec.Struct, frozen=True):
 
     async def merge_repeats(self, day: str, *, dry_run: bool) -> list[RecordMerge]:
         """Merge a day's repeats, by changes that can be undone."""
-        merges = find_repeats([record for record in (await self.current_records()).visible() if record.date == day])
+        visible = (await self.current_records()).visible()
+        merges = find_repeats([one for one in visible if one.date == day and not one.is_project_file])
         if not dry_run:
             await self.record_service.apply_all([partial(merge_records, merge) for merge in merges])
         return merges

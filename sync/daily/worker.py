@@ -9,12 +9,15 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from sync.clock import Clock, new_event_id
 from sync.daily.open_sessions import OpenSessionTracker
 from sync.daily.pages.embeddings_export import EmbeddingsExport, VectorSource
 from sync.daily.pages.page_diff import PageChange
-from sync.daily.pages.page_files import PageEdit, PageFiles
+from sync.daily.pages.page_files import WAITS, PageEdit, PageFiles
 from sync.daily.record_service import RecordRequest, RecordService
+from sync.daily.records.changes import take_records
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, StorageError, XiaobaiError, location_of
@@ -65,6 +68,21 @@ class DailyWorker:
             self._troubles.report("pages", f"the daily pages could not be settled: {error.kind}")
         else:
             self._troubles.clear("pages")
+
+    async def take(self) -> int:
+        """Make the pages that wait, and the records of project files, the person's own; how many.
+
+        What a pull changes in the person's own records waits for this.
+        """
+        async with self._lock:
+            waiting = list(self.page_files.waiting.values())
+            for edit in waiting:
+                self.page_files.notices.pop(edit.path, None)
+                await self._import_edit(replace(edit, is_project_file=False))
+            self._last_page_state = None
+            records = (await self._records_cache.current_records()).by_id.values()
+            await self._record_service.apply_all([take_records])
+            return len(waiting) + sum(record.is_project_file for record in records)
 
     async def record_ended_sessions(self, *, limit: int | None = None) -> list[str]:
         """Record the sessions that have ended, at most `limit`; their ids."""
@@ -157,6 +175,12 @@ class DailyWorker:
 
     async def _import_edit(self, edit: PageEdit) -> None:
         """Import the edits of one page. A page with an invalid edit stays as it is, with a notice. StorageError."""
+        if edit.is_project_file:
+            records = (await self._records_cache.current_records()).by_id
+            known = (records[one.record_id] for one in edit.diff.changes if one.record_id in records)
+            if not all(record.is_project_file for record in known):
+                self.page_files.waiting[edit.path], self.page_files.notices[edit.path] = edit, WAITS
+                return
         sessions = {change.session.number: change for change in edit.diff.changes if change.session}
         added = {at: self._record_service.new_id() for at, change in sessions.items() if change.record_id is None}
         change_ids = {at: new_event_id(self._clock) for at, change in sessions.items() if change.has_content}
@@ -167,7 +191,7 @@ class DailyWorker:
         except StorageError:
             raise  # to be retried
         except XiaobaiError as error:
-            self.page_files.notices[str(edit.folder.root / "daily" / edit.name)] = error.message
+            self.page_files.notices[edit.path] = error.message
             return
         if all(applied):
             await asyncio.to_thread(self.page_files.finish_import, edit, added)
@@ -184,8 +208,16 @@ class DailyWorker:
             return True
         if change.record_id is None:
             path = session.origin or edit.project_path
-            ids = {"record_id": new_record_ids[session.number], "event_id": change_ids[session.number]}
-            result = await self._record_service.add(edit.day, session.time, session.content, path, session.marks, **ids)
+            result = await self._record_service.add(
+                edit.day,
+                session.time,
+                session.content,
+                path,
+                session.marks,
+                record_id=new_record_ids[session.number],
+                event_id=change_ids[session.number],
+                is_project_file=edit.is_project_file,
+            )
             if result.event_id is None:
                 raise InvalidInput(f"session {session.number} is not kept: {result.reason}", field="page")
             return True

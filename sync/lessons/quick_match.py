@@ -1,4 +1,4 @@
-"""Answer an exact match from the profile's database, opened read-only, when no sidecar runs.
+"""Answer a hook from the profile's database, opened read-only, when no sidecar runs.
 
 Standard library only. Whatever is wrong (no database, an encrypted one, a lock) is an answer without a lesson.
 """
@@ -15,6 +15,11 @@ from sync.lessons.matching import Execute, MatchRequest, find_match, is_near_err
 
 BUSY_TIMEOUT: Final = 0.02  # seconds; a hook does not wait for a writer
 UNAVAILABLE: Final = (OSError, ValueError, KeyError, TypeError, sqlite3.Error)
+_TAKEN_NOTES: Final = """
+select json_extract(payload, '$.sha256') from events where project_id = ?
+  and type in ('memory_note_created', 'memory_note_updated')
+  and coalesce(json_extract(extra, '$.door'), '') not in ('project', 'team') and json_extract(payload, '$.shared') = 0
+"""
 _PROFILE: Final = re.compile(r"[0-9a-f]{16}")
 
 
@@ -35,6 +40,15 @@ def match_in(data_dir: Path, params: Mapping[str, Any]) -> dict[str, Any]:
         "occurrences": found.occurrences,
     }
     return {"lesson": lesson, "reason": found.reason}
+
+
+def taken_notes(data_dir: Path, project_id: str) -> frozenset[str]:
+    """The SHA-256 of the notes of a project that were written here or taken; none if the database cannot be read."""
+    try:
+        with _connected(data_dir) as connection:
+            return frozenset(row[0] for row in connection.execute(_TAKEN_NOTES, (project_id,)))
+    except UNAVAILABLE:
+        return frozenset()
 
 
 def teaches(data_dir: Path, params: Mapping[str, Any]) -> bool:

@@ -41,6 +41,7 @@ _AUTHOR_OF_DOOR: Final[Mapping[str, Author]] = {
     Door.CLOUD: Author.APP,
     Door.IMPORT: Author.FILE,
     Door.PROJECT: Author.FILE,
+    Door.TEAM: Author.FILE,
 }
 _AUTHOR_OF_ORIGIN: Final[Mapping[str, Author]] = {
     Origin.USER: Author.USER,
@@ -129,6 +130,7 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         Author.APP: "来自 应用",
         Author.FILE: "导入",
         Door.PROJECT: "项目文件",
+        Door.TEAM: "团队",
         Door.CLOUD: "来自 云端",
         UNPROVEN: "来自 未证实的设备",
     },
@@ -139,6 +141,7 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         Author.APP: "from the app",
         Author.FILE: "imported",
         Door.PROJECT: "project file",
+        Door.TEAM: "team",
         Door.CLOUD: "from the cloud",
         UNPROVEN: "from an unverified device",
     },
@@ -167,4 +170,4 @@ def label_key(written: Authorship, own_device_ids: Collection[str]) -> str:
     """Return the key under which texts word an author: an `Author`, a door of which more is said, or `UNPROVEN`."""
     if not written.is_proven:
         return UNPROVEN
-    return written.door if written.door in (Door.PROJECT, Door.CLOUD) else written.seen_from(own_device_ids)
+    return written.door if written.door in (Door.PROJECT, Door.TEAM, Door.CLOUD) else written.seen_from(own_device_ids)

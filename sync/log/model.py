@@ -62,6 +62,7 @@ class Door(StrEnum):
     CLOUD = "cloud_document"  # the document's row in the cloud, written without a device
     IMPORT = "import"  # a file whose author nothing proves
     PROJECT = "project"  # files of a repository
+    TEAM = "team"  # notes of a team's repository
 
 
 class EventScope(StrEnum):

@@ -16,7 +16,7 @@ from sync.log.event_types import (
     MEMORY_QUESTION_EXPIRED,
     MEMORY_RETRIEVE_PERFORMED,
 )
-from sync.log.model import MAX_NAME_LENGTH, Event
+from sync.log.model import MAX_NAME_LENGTH, Door, Event
 from sync.log.retractions import Retractions
 from sync.notes.model import Action, Layer, NoteFile
 from sync.notes.payloads import is_stored_payload
@@ -46,10 +46,13 @@ class Question(msgspec.Struct, frozen=True):
 class AuditState(msgspec.Struct):
     """What the log knows of a project's notes. `known`: the SHA-256 of each note as it was recorded last.
 
+    `taken`: the SHA-256 of all texts that were written here, or that the person took; in a repository no others are
+    the person's.
     `forgotten`: notes that were erased. A file of one that stayed or came back is recorded without its text.
     """
 
     known: dict[str, str] = msgspec.field(default_factory=dict)
+    taken: set[str] = msgspec.field(default_factory=set)
     forgotten: set[str] = msgspec.field(default_factory=set)
     questions: dict[str, Question] = msgspec.field(default_factory=dict)
     closed: set[str] = msgspec.field(default_factory=set)
@@ -80,6 +83,7 @@ class AuditState(msgspec.Struct):
         payload, note_id = event.payload, str(event.payload.get("note_id", ""))
         if event.type in {MEMORY_NOTE_CREATED, MEMORY_NOTE_UPDATED}:
             self.known[note_id] = str(payload.get("sha256", ""))
+            self.taken |= set() if event.door == Door.PROJECT or payload.get("shared") else {self.known[note_id]}
             self._count_change(event, note_id)
         elif event.type == MEMORY_NOTE_DELETED:
             self.known.pop(note_id, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.errors import DocumentChanged, InvalidInput, StorageError
@@ -29,6 +30,7 @@ class NoteList(msgspec.Struct, frozen=True):
     notes: tuple[NoteFile, ...]
     base: str
     notices: tuple[str, ...]
+    takeable: int = 0  # notes of a repository that the person may take
 
 
 class Retrieved(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ class NoteQueries:
     async def list_notes(self, project: str, *, status: str | None = None) -> NoteList:
         opened = await self._open(project)
         chosen = [file for file in opened.notes.values() if status in {None, file.note.status}]
-        return NoteList(tuple(chosen), opened.folder.base, tuple(opened.notices))
+        return NoteList(tuple(chosen), opened.folder.base, tuple(opened.notices), len(opened.takeable))
 
     async def show(self, project: str, note_id: str) -> NoteList:
         """One note. Raises InvalidInput if there is none."""
@@ -92,12 +94,12 @@ class NoteQueries:
         return await self._search(project, decision_point, options)
 
     async def session(self, project: str, *, chinese: bool | None = None) -> SessionNotes:
-        """The convention and the notes marked to load, for a session's start. It writes nothing."""
-        folder = NoteFolder(project)
-        content = await asyncio.to_thread(folder.read)
+        """The convention and the person's notes marked to load, for a session's start. It writes nothing."""
+        opened = await self._workspace.look(project)
         fence = self._workspace.clock.random_bytes(FENCE_BYTES).hex()
-        text, given = texts.session_text(content.current, folder.base, fence, chinese=chinese)
-        return SessionNotes(text, tuple(given), folder.base)
+        own = [file for file in opened.content.current if opened.is_taken(file)]
+        text, given = texts.session_text(own, opened.folder.base, fence, chinese=chinese)
+        return SessionNotes(text, tuple(given), opened.folder.base)
 
     async def export(self, project: str, target: Path) -> SharedNotes:
         """Copy the notes that are for the team into a folder, such as a checkout of the team's repository.
@@ -173,7 +175,9 @@ class NoteQueries:
         if not files or not ranking.is_searchable(text):
             return Retrieved((), base, is_empty)
         found = ranking.rank(text, files, await self._semantic_scores(project, text))
-        covered = None if options is None else ranking.covering(text, options, found)
+        found = [replace(one, label=opened.label_of(one.file)) for one in found]
+        deciding = [one for one in found if one.file.is_shared or opened.is_taken(one.file)]
+        covered = None if options is None else ranking.covering(text, options, deciding)
         adopted = [one.file.note_id for one in found]
         event = (MEMORY_RETRIEVE_PERFORMED, {"adopted": adopted, "sniffed": options is not None})
         await self._workspace.log.database.upkeep.run(lambda: self._workspace.record(project, event))

@@ -29,12 +29,16 @@ _GENERIC: Final = GENERIC_TERMS | {"写", "一个", "怎么"}
 
 
 class RankedNote(msgspec.Struct, frozen=True):
-    """A note with its scores, 0 to 1; `semantic` is None if only words were compared."""
+    """A note with its scores, 0 to 1; `semantic` is None if only words were compared.
+
+    `label`: whose it is, if it is not the person's.
+    """
 
     file: NoteFile
     score: float
     keyword: float
     semantic: float | None
+    label: str = ""
 
 
 def query_terms(text: str) -> dict[str, float]:

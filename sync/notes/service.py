@@ -161,7 +161,8 @@ class NotesService:
         return replace(scored, status=done.status, note_id=done.note_id, file=done.file)
 
     async def _decide(self, opened: OpenNotes, payload: Payload) -> governance.Decision:
-        current = [file for file in opened.content.current if file.note.status != ARCHIVE]
+        own = (file for file in opened.content.current if file.is_shared or opened.is_taken(file))
+        current = [file for file in own if file.note.status != ARCHIVE]
         if not current:
             return governance.decide(payload, [])
         text = f"{payload.scene}\n{payload.choice}"
@@ -310,6 +311,15 @@ class NotesService:
         texts = {"scene": payload.scene, "principles": payload.principles, "evidence": payload.evidence}
         clean = self.workspace.redactor.clean_payload({**texts, "choice": payload.choice}).value
         return replace(payload, **{**clean, "principles": tuple(clean["principles"])})
+
+
+async def take_notes(workspace: NoteWorkspace, project: str, note_ids: Sequence[str], *, takes_all: bool) -> list[str]:
+    """Make notes of a repository the person's own: all, or those of these ids. Raises InvalidInput."""
+    async with workspace.open(project) as opened:
+        wanted = {own_note(opened, note_id).note_id for note_id in note_ids}
+        files = [file for file in opened.takeable if takes_all or file.note_id in wanted]
+        await workspace.take(opened, files)
+        return [file.note_id for file in files]
 
 
 def own_note(opened: OpenNotes, note_id: str) -> NoteFile:

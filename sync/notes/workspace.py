@@ -5,13 +5,14 @@ projects of a data directory serialises writers; writers of other programs are n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.clock import Clock, timestamp
 from sync.db.engine import Transaction
@@ -28,13 +29,15 @@ from sync.log.event_types import (
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import Origin, Query, project_id_for
+from sync.log.model import Door, EventDraft, Origin, Query, project_id_for
 from sync.notes.audit import AuditState, note_payload
 from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
 from sync.notes.model import NoteFile, note_id_of
+from sync.notes.note_draft import is_chinese
 from sync.notes.note_format import parse_note
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
+from sync.system.repositories import is_in_repository
 from sync.system.swap_journal import SwapJournal
 
 LOCK_FILE: Final = "notes.lock"
@@ -55,10 +58,27 @@ class OpenNotes(msgspec.Struct):
     audit: AuditState
     now: str
     notices: list[str] = msgspec.field(default_factory=list)
+    in_repository: bool = False
 
     @property
     def notes(self) -> dict[str, NoteFile]:
         return self.content.notes
+
+    def is_taken(self, file: NoteFile) -> bool:
+        """Whether a note is the person's: not the team's, and in a repository written here or taken."""
+        return not file.is_shared and (not self.in_repository or file.sha256 in self.audit.taken)
+
+    @property
+    def takeable(self) -> list[NoteFile]:
+        """The notes of a repository that the person may take."""
+        return [file for file in self.notes.values() if not file.is_shared and not self.is_taken(file)]
+
+    def label_of(self, file: NoteFile) -> str:
+        """Whose a note is, before its text; empty for the person's."""
+        is_english = not is_chinese(file.note.one_liner or file.note.title)
+        if file.is_shared:
+            return "【team】" if is_english else "【团队】"
+        return "" if self.is_taken(file) else "【project file】" if is_english else "【项目文件】"
 
     def may_record(self, file: NoteFile) -> bool:
         """Whether the log may hold the text of a note: not if it was erased."""
@@ -95,19 +115,22 @@ class NoteWorkspace:
         folder = NoteFolder(project, self._journal)
         content = await asyncio.to_thread(folder.read)
         audit = await self._audit(project)
-        return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings))
+        in_repository = await asyncio.to_thread(is_in_repository, folder.root)
+        return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings), in_repository)
 
-    async def record(self, project: str, *events: NoteEvent) -> None:
-        """Record audit events of a project."""
-        drafts = [
-            self._drafts.build(
-                {"type": kind, "payload": dict(payload), "project_path": project, "origin": str(_origin_of(payload))}
-                | {"project_id": project_id_for(project)}
-            )
-            for kind, payload in events
-        ]
+    async def record(self, project: str, *events: NoteEvent, project_files: Collection[str] = ()) -> None:
+        """Record audit events of a project. `project_files`: the ids of notes that are not the person's."""
+        drafts = [self._draft(project, kind, payload, project_files) for kind, payload in events]
         if drafts:
             await self.log.append(drafts)
+
+    def _draft(self, project: str, kind: str, payload: Mapping[str, Any], project_files: Collection[str]) -> EventDraft:
+        is_shared = bool(payload.get("shared"))
+        is_foreign = is_shared or payload.get("note_id") in project_files
+        origin = Origin.IMPORTED if is_foreign else Origin.USER
+        value = {"type": kind, "payload": dict(payload), "project_path": project, "origin": str(origin)}
+        door = Door.TEAM if is_shared else Door.PROJECT if is_foreign else None
+        return replace(self._drafts.build(value | {"project_id": project_id_for(project)}), door=door)
 
     async def write_note(self, opened: OpenNotes, file: str, text: str, expected: str | None, **more: Any) -> NoteFile:
         """Write a note, then INDEX.md, then the events. Raises DocumentChanged, StorageError."""
@@ -120,13 +143,20 @@ class NoteWorkspace:
         note = parse_note(text)
         done = NoteFile(note_id_of(note, file, opened.content.row_id(file)), file, written, note)
         kind = MEMORY_NOTE_CREATED if expected is None else MEMORY_NOTE_UPDATED
+        is_own = expected is None or not opened.in_repository or expected in opened.audit.taken
         index_events = await self._index_events(opened)
         await self.record(
             str(opened.folder.project),
             (kind, note_payload(done, with_text=opened.may_record(done), **more)),
             *index_events,
+            project_files=() if is_own else (done.note_id,),
         )
         return done
+
+    async def take(self, opened: OpenNotes, files: Sequence[NoteFile]) -> None:
+        """Make notes of a repository the person's own, as they are."""
+        taken = [note_payload(file, with_text=opened.may_record(file), by="take") for file in files]
+        await self.record(str(opened.folder.project), *((MEMORY_NOTE_UPDATED, payload) for payload in taken))
 
     async def text_events(self, opened: OpenNotes, note_id: str) -> list[str]:
         """The events that hold the text of a note."""
@@ -204,7 +234,8 @@ class NoteWorkspace:
         events += [(MEMORY_NOTE_DELETED, {"note_id": note_id, "by": "edit"}) for note_id in gone]
         if repairs:
             events.append((MEMORY_INDEX_UPDATED, {"repairs": len(repairs)}))
-        await self.record(project, *events)
+        foreign = [note_id for note_id, file in opened.notes.items() if not opened.is_taken(file)]
+        await self.record(project, *events, project_files=foreign)
         opened.audit = await self._audit(project)
 
     async def _audit(self, project: str) -> AuditState:
@@ -224,8 +255,3 @@ class NoteWorkspace:
             return state
 
         return await self.log.database.read(read)
-
-
-def _origin_of(payload: Mapping[str, Any]) -> Origin:
-    """The author of what an event says: a shared note is not the words of this user."""
-    return Origin.IMPORTED if payload.get("shared") else Origin.USER

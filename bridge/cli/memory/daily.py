@@ -196,6 +196,12 @@ def config(
     _call_daily("daily/config", asked, lambda result: show_options(result, option))
 
 
+@app.command("take")
+def take() -> None:
+    """Make the pages and records that repositories brought your own; `daily status` counts them."""
+    _call_daily("daily/take", {}, lambda result: typer.echo(f"taken: {result['taken']}"))
+
+
 @app.command("status")
 def status() -> None:
     """The number of records, what is due, and pages that were not written."""
@@ -204,6 +210,8 @@ def status() -> None:
         typer.echo(
             f"records: {result['records']}, days: {result['days']}, today: {result['today']}, due: {result['due']}"
         )
+        if result["takeable"]:
+            typer.echo(f"of repositories, not yours yet: {result['takeable']} (`daily take` makes them yours)")
         for page, why in result["notices"].items():
             typer.echo(f"{page}: {why}")
 

@@ -118,6 +118,18 @@ def export(
     _call("notes/export", {"path": share}, project, _show_shared)
 
 
+@app.command("take")
+def take(
+    note_ids: Annotated[list[str] | None, typer.Argument(help="The notes, as `notes list` names them.")] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="All but the team's.")] = False,
+    project: ProjectFolder = None,
+) -> None:
+    """Make notes that a repository brought your own; `notes list` counts them."""
+    params = {"ids": note_ids or [], "all": everything}
+    _call("notes/take", params, project, lambda result: _echo(f"taken: {', '.join(result['taken']) or 'none'}"))
+
+
 @app.command("session")
 def session(
     *, language: Annotated[str | None, typer.Option(help="zh or en.")] = None, project: ProjectFolder = None
@@ -204,6 +216,8 @@ def _show_list(result: dict[str, Any]) -> None:
         _echo(f"{note['id']}  {note['status']:<7} {note['strength']:<10} {note['title']}")
     for notice in result["notices"]:
         _echo(notice, err=True)
+    if result["takeable"]:
+        _echo(f"of the repository, not yours yet: {result['takeable']} (`notes take --all` makes them yours)", err=True)
     if not result["notes"]:
         _echo("no notes")
 

@@ -17,6 +17,7 @@ from sync.contract.daily import (
     DailyPageJson,
     DailyRecordsJson,
     DailyReviewJson,
+    DailyTakenJson,
 )
 from sync.daily import model
 from sync.daily.conversation.extractive_summary import SummaryTurn
@@ -277,6 +278,15 @@ async def config(app: App, params: Configuring) -> DailyConfigJson:
     options = await service.set_option(params.project_path, params.option, params.value, for_project=params.for_project)
     await service.reconcile()
     return contract.config_to_json(options)
+
+
+async def take(app: App) -> DailyTakenJson:
+    """Make the pages and records that repositories brought the person's own."""
+    service = app.daily()
+    await service.reconcile()
+    taken = await service.worker.take()
+    await service.reconcile()
+    return {"taken": taken}
 
 
 async def status(app: App) -> DailyStatusJson:

@@ -12,6 +12,7 @@ from sync.contract.notes import (
     NoteListJson,
     NoteOutcomeJson,
     NoteRatesJson,
+    NotesTakenJson,
     QuestionsJson,
     RememberedJson,
     RetrievedJson,
@@ -25,6 +26,7 @@ from sync.log.sessions.pauses import SAVE_AGAIN_HINT
 from sync.notes import texts
 from sync.notes.model import AnswerOption
 from sync.notes.note_draft import is_chinese
+from sync.notes.service import take_notes
 
 Folder = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
@@ -74,6 +76,13 @@ class NotesList(NotesProject, frozen=True):
 
 class NotesOne(NotesProject, frozen=True):
     id: Name
+
+
+class NotesTake(NotesProject, frozen=True):
+    """`ids`: the notes to take; `all`: all of the project but the team's."""
+
+    ids: Annotated[tuple[Name, ...], msgspec.Meta(max_length=5_000)] = ()
+    all: bool = False
 
 
 class NotesStatus(NotesOne, frozen=True):
@@ -159,6 +168,15 @@ async def archive(app: App, params: NotesStatus) -> NoteOutcomeJson:
 async def delete(app: App, params: NotesOne) -> NoteOutcomeJson:
     """Ask whether a note is to be deleted."""
     return contract.outcome_to_json(await app.notes().service.delete(params.project_path, params.id))
+
+
+async def take(app: App, params: NotesTake) -> NotesTakenJson:
+    """Make notes that a repository brought the person's own."""
+    if not params.ids and not params.all:
+        hint = "Give ids, as `notes list` shows them, or `all`; nothing was taken."
+        raise InvalidInput("it is not said which notes to take", field="ids", hint=hint)
+    workspace = app.notes().service.workspace
+    return {"taken": await take_notes(workspace, params.project_path, params.ids, takes_all=params.all)}
 
 
 async def session(app: App, params: NotesSession) -> SessionNotesJson:

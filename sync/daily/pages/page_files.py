@@ -38,6 +38,7 @@ from sync.runtime.log_once import LogOnce
 from sync.system.atomic_swap import compare_and_swap, displaced_files, remove_unchanged
 from sync.system.files import FileProbe, read_once, remove_private, remove_temporary_files, translate_os_errors
 from sync.system.process_lock import ProcessLock
+from sync.system.repositories import is_in_repository
 
 LOCK_FILE: Final = ".xiaobai-memory.lock"
 LOCK_TIMEOUT: Final = 2.0  # seconds; a process holds the lock for a few small files
@@ -45,6 +46,7 @@ SUMMARY_FILE: Final = "summary.md"
 KEYWORDS_FILE: Final = "index/keywords.json"
 EMBEDDINGS_FILE: Final = "index/embeddings.json"
 MEGABYTE: Final = 1024 * 1024
+WAITS: Final = "is in a repository and changes your records; it is left as it is until `daily take`"
 LEFT_ALONE: Final = "has text of another account, or was changed by hand while one was active, and is left as it is"
 _PAGE_NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md", re.ASCII)
 
@@ -52,7 +54,10 @@ log = logging.getLogger(__name__)
 
 
 class PageEdit(msgspec.Struct, frozen=True):
-    """The manual edits of one page, and its text. Added sessions belong to `project_path`."""
+    """The manual edits of one page, and its text. Added sessions belong to `project_path`.
+
+    `is_project_file`: the page is in a repository, so that a pull may have written it.
+    """
 
     folder: PageFolder
     name: str
@@ -60,6 +65,11 @@ class PageEdit(msgspec.Struct, frozen=True):
     project_path: str | None
     text: str
     diff: PageDiff
+    is_project_file: bool = False
+
+    @property
+    def path(self) -> str:
+        return str(self.folder.root / "daily" / self.name)
 
     def new_base(self, new_record_ids: Mapping[int, str], change_ids: Mapping[int, str]) -> PageBase:
         """The page as the base of the next comparison."""
@@ -83,12 +93,13 @@ class PageFiles:
         self._log_once = LogOnce(log)
         self.notices: dict[str, str] = {}
         self.failing_folders: set[Path] = set()  # in this round; they are retried
+        self.waiting: dict[str, PageEdit] = {}  # pages of a repository that the person may take
         self._read_hashes: dict[Path, str] = {}  # of each page as `read_edits` read it
 
     def read_edits(self, records: DailyRecords) -> list[PageEdit]:
         """Begin a round: the manual edits since the pages were written, those without a change included."""
         self._log_once.retain(self.failing_folders)
-        self.notices, self.failing_folders, self._read_hashes = {}, set(), {}
+        self.notices, self.failing_folders, self._read_hashes, self.waiting = {}, set(), {}, {}
         edits: list[PageEdit] = []
         for folder, project_path in self._known_folders(records):
             with self.isolate_errors(folder):
@@ -190,8 +201,7 @@ class PageFiles:
     def _read_edit(
         self, folder: PageFolder, name: str, project_path: str | None, records: DailyRecords
     ) -> PageEdit | None:
-        match = _PAGE_NAME.fullmatch(name)
-        assert match is not None  # as _page_names has checked
+        day = name[: len("2026-01-29")]  # as _page_names has checked
         found = read_once(folder.root / "daily" / name)
         if found is None:
             return None
@@ -206,15 +216,16 @@ class PageFiles:
             if owner is not None:
                 self._set_aside(folder, name, found, owner)
                 return None
-            diff = diff_page(bases, text, match.group(1), records.by_id, unfinished)
+            diff = diff_page(bases, text, day, records.by_id, unfinished)
         except UnicodeDecodeError:
             self._add_notice(folder, name, "is not UTF-8")
             return None
         except InvalidInput as error:
             self._add_notice(folder, name, error.message)
             return None
-        is_known = bases or unfinished is not None  # else the user created the page and it is still empty
-        return PageEdit(folder, name, match.group(1), project_path, text, diff) if diff.changes or is_known else None
+        if not (diff.changes or bases or unfinished):
+            return None  # the user created the page, and it is still empty
+        return PageEdit(folder, name, day, project_path, text, diff, is_in_repository(folder.root))
 
     def _set_aside(self, folder: PageFolder, name: str, page: FileProbe, owner: PageCheckpoints) -> None:
         """Remove another account's page that a window saved again, or leave it alone if it was edited."""

@@ -10,6 +10,7 @@ from sync.daily.model import Author, Content, Mark, Record, content_payload, mar
 from sync.daily.records.maintenance import RecordMerge
 from sync.daily.records.reducer import DailyRecords
 from sync.log.event_types import SESSION_EDITED, SESSION_MARKED, SESSION_RECORDED, SESSION_REMOVED
+from sync.log.model import Door, Origin
 
 IMPORTANT_WEIGHT: Final = 0.9  # of a record that the user marked as important
 DEFAULT_WEIGHT: Final = 0.5
@@ -19,7 +20,7 @@ class RecordChange(msgspec.Struct, frozen=True):
     """One event to append. `record`: as it will be after a recording or an edit, else as it is now.
 
     `event_id`: the event's id if it was chosen beforehand. `original`: the content before redaction, if `record` has
-    the redacted one.
+    the redacted one. `is_taken`: the person made a project file their own.
     """
 
     event_type: str
@@ -27,6 +28,15 @@ class RecordChange(msgspec.Struct, frozen=True):
     payload: dict[str, Any]
     event_id: str | None = None
     original: Content | None = None
+    is_taken: bool = False
+
+    @property
+    def author_fields(self) -> dict[str, Any]:
+        """The origin and the door of the event. Whoever changes a project file, it stays one until it is taken."""
+        if self.is_taken:
+            return {"origin": Origin.USER, "door": Door.COMMAND}
+        is_summary = self.record.author != "hand" and self.event_type == SESSION_RECORDED
+        return {"origin": Origin.MODEL} if is_summary else author_fields(self.record)
 
 
 PlannedChange = Callable[[DailyRecords], Sequence[RecordChange]]
@@ -56,6 +66,17 @@ def edit_record(
         {"changed": list(parts), "by": by, "until_event_id": until_event_id, **payload_after(then)},
         event_id,
     )
+
+
+def take_records(records: DailyRecords) -> list[RecordChange]:
+    """Make the records of project files the person's own, as they are."""
+    return [_take_record(record) for record in records.by_id.values() if record.is_project_file]
+
+
+def _take_record(record: Record) -> RecordChange:
+    then = replace(record, is_project_file=False)
+    payload = {"changed": [], "by": "hand", "until_event_id": record.until_event_id, **payload_after(then)}
+    return RecordChange(SESSION_EDITED, then, payload, is_taken=True)
 
 
 def remove_record(record: Record, *, reason: str, merged_into: str | None = None) -> RecordChange:
@@ -90,6 +111,13 @@ def merge_records(merge: RecordMerge, records: DailyRecords) -> list[RecordChang
     repeats = [records.by_id[one.record_id] for one in merge.repeats if one.record_id in records.by_id]
     edits = [edit_record(into, merge.content, parts, by="hand")] if parts else []
     return edits + [remove_record(repeat, reason="merged", merged_into=into.record_id) for repeat in repeats]
+
+
+def author_fields(record: Record) -> dict[str, Any]:
+    """The origin and the door of an event that holds a record."""
+    if record.is_project_file:
+        return {"origin": Origin.IMPORTED, "door": Door.PROJECT}
+    return {"origin": Origin.USER}
 
 
 def payload_after(record: Record) -> dict[str, Any]:

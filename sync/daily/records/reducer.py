@@ -26,7 +26,7 @@ from sync.log.event_types import (
     SESSION_REMOVED,
     SESSION_SKIPPED,
 )
-from sync.log.model import Event, erased_by
+from sync.log.model import Door, Event, erased_by
 from sync.log.retractions import Retractions
 
 CONTENT_PARTS: Final = ("topic", "facts", "code", "tags")
@@ -199,6 +199,7 @@ class _ReducedRecords:
             project_id=event.project_id,
             project_path=event.project_path,
             device_id=event.device_id,
+            is_project_file=event.door == Door.PROJECT,
         )
         if original is not None:
             record = replace(record, content=content_of(original.payload))
@@ -220,4 +221,6 @@ def _apply_edit(record: Record, event: Event, original: Event | None) -> Record:
     names = [name for name in CONTENT_PARTS if isinstance(changed, list) and name in changed]
     until = event.payload.get("until_event_id")
     content = replace(record.content, **{name: getattr(edited, name) for name in names}) if names else record.content
-    return replace(record, content=content, until_event_id=until if isinstance(until, str) else record.until_event_id)
+    until_event_id = until if isinstance(until, str) else record.until_event_id
+    is_project_file = record.is_project_file and event.door != Door.COMMAND  # until the person took it
+    return replace(record, content=content, until_event_id=until_event_id, is_project_file=is_project_file)

@@ -16,7 +16,7 @@ from tests.support import REDACTOR, event
 OWN = ("device-a",)
 NAMES = {"device-b": "手机"}
 TYPES = [*sorted(EVENT_TYPES), "of_tomorrow"]
-FILES = {Door.IMPORT: "导入", Door.PROJECT: "项目文件"}
+FILES = {Door.IMPORT: "导入", Door.PROJECT: "项目文件", Door.TEAM: "团队"}
 APPS = {Door.APP: "来自 应用", Door.CLOUD: "来自 云端"}
 
 
