@@ -12,12 +12,10 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
-
-from sync.sequences import longest_increasing_subsequence
 
 MAX_HLC_COUNTER: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
@@ -150,19 +148,6 @@ def merge_hlc(previous: str | None, remote: str, wall_ms: int) -> str | None:
     if seen_ms > wall_ms + int(MAX_CLOCK_DRIFT.total_seconds() * 1000):
         return previous
     return remote if previous is None or remote > previous else previous
-
-
-def make_hlcs_increasing(hlcs: Sequence[str]) -> list[str]:
-    """The same HLCs, each after the one before: of those that are not, as few as possible are moved.
-
-    What damage has moved far ahead or back takes the next place after its neighbour; sound ones stay as they are.
-    """
-    kept = set(longest_increasing_subsequence(hlcs))
-    ordered: list[str] = []
-    for place, hlc in enumerate(hlcs):
-        before = ordered[-1] if ordered else ""
-        ordered.append(hlc if place in kept and hlc > before else next_hlc(before or format_hlc(0), 0))
-    return ordered
 
 
 def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:

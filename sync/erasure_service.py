@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.cloud.auth.account import Account
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, InvalidInput, StorageError
 from sync.jsonl.service import EventFilesService
-from sync.log import store as log_store
 from sync.log.event_types import (
     FACT_VERDICT_TYPES,
     LESSON_OBSERVED,
@@ -23,7 +23,7 @@ from sync.log.event_types import (
     PAYLOAD_FORGOTTEN,
 )
 from sync.log.ingest import DraftBuilder
-from sync.log.log import EventLog
+from sync.log.log import EventLog, resolve_ids
 from sync.log.model import Event
 
 if TYPE_CHECKING:  # loaded at their first use
@@ -97,12 +97,13 @@ class ErasureService(msgspec.Struct, frozen=True):
 
     async def request_by_id(self, event_ids: Sequence[str]) -> RequestedErasure:
         """`request` for ids that a caller gives. Raises InvalidInput if one is unknown; then nothing is erased."""
-        known = await self.log.database.read(lambda connection: log_store.known_ids(connection, event_ids))
+        known = await resolve_ids(self.log, event_ids)
         if unknown := [name for name in event_ids if name not in known]:
             hint = "Nothing was erased. If another device recorded it, run `xiaobai-memory sync` and erase it again."
             message = f"no event of this device's log has the id {', '.join(unknown[:MAX_NAMED])}"
             raise InvalidInput(message, field="eventIds", hint=hint)
-        return await self.request(event_ids)
+        erased, given = await self.request(list(known.values())), {known[name]: name for name in event_ids}
+        return replace(erased, named=[given.get(event_id, event_id) for event_id in erased.named])
 
     async def request(self, event_ids: Sequence[str]) -> RequestedErasure:
         """Erase these events and what repeats them.

@@ -94,7 +94,7 @@ def show_events(result: dict[str, Any]) -> None:
 
 def event_line(event: dict[str, Any]) -> str:
     place = f"{event['position']:>6}  {event['ts']}"
-    return f"{place}  {event['type']:<20} {event['project_id']}  {event['event_id']}"
+    return f"{place}  {event['type']:<20} {event['project_id']}  {event.get('client_id') or event['event_id']}"
 
 
 def show_session(result: dict[str, Any]) -> None:

@@ -15,10 +15,10 @@ from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import erased_store, outbox_store, store
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.identity import store as identity_store
 from sync.log.integrity.store import note_returned_numbers
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft
-from sync.log.projections.registry import JSONL, RECALL
 from sync.log.retractions import Retractions
 from sync.redaction import Redactor
 
@@ -75,7 +75,7 @@ class ItemImporter:
         remote = [item for item in new if isinstance(item, Event)]
         free: dict[tuple[str, int], Event] = {}
         for event in remote:
-            if not store.any_number_taken(connection, [event]):
+            if not identity_store.any_number_taken(connection, [event]):
                 free.setdefault(event.replica_key, event)
         displaced = [event.event_id for event in remote if free.get(event.replica_key) is not event]
         if not dry_run:
@@ -92,9 +92,8 @@ class ItemImporter:
         if refilled:
             erased_store.refill(connection, refilled)
             outbox_store.requeue_dropped(connection, CLOUD, [event.event_id for event in refilled])
-            store.bump_order_version(connection, self._clock)  # projections in memory are rebuilt
-            for projection in (RECALL, JSONL):
-                store.invalidate_projection(connection, projection.name, self._clock)
+            store.bump_order_version(connection, self._clock)  # rebuilds a shared document
+            store.reset_projections(connection)
 
 
 def _refills_from(connection: Transaction, items: Sequence[ImportItem], device_id: str) -> list[Event]:

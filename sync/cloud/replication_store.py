@@ -1,12 +1,12 @@
 """The SQL of replication: what to push, and applying an answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 from sqlalchemy import bindparam, func, select
 
-from sync.clock import Clock
+from sync.clock import Clock, timestamp
 from sync.cloud.port import SyncAnswer
 from sync.cloud.sync_decisions import PageVerdict
 from sync.db.engine import Transaction
@@ -14,9 +14,10 @@ from sync.db.schema import events
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.devices import store as registry_store
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.identity import store as identity_store
+from sync.log.identity.same_event import winner_at_server
 from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor, replicable_events
 from sync.log.retractions import Retractions
 
@@ -29,6 +30,10 @@ _COUNT_ERASABLE: Final = (
         events.c.type.not_in(ERASING_TYPES),
     )
 )
+
+
+CLASH_CODE: Final = "22023"  # as the server's own refusal
+CLASH: Final = "event_id_taken: the server has another event under this id"
 
 
 class PendingBatch(NamedTuple):
@@ -77,7 +82,8 @@ def apply_answer(
 
     A reset clears the server's numbers. Once the cursor has caught up again, acknowledged events that got no number are
     sent again. Events of `device_id`, this device, that the server returns count as acknowledged. The server decides
-    the replica numbers of former replicas. Raises DeviceForked if the server has events of this replica that this
+    the replica numbers of former replicas, and of other devices' events the envelope; an event of this device whose id
+    another one has there goes into quarantine. Raises DeviceForked if the server has events of this replica that this
     database lacks, or has under other numbers: a copy, or restored from a backup. Forged events are not stored.
     """
     if verdict.reset:
@@ -87,19 +93,14 @@ def apply_answer(
         outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
-    local_numbers = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
-    held = [event for event in answer.events if event.event_id in local_numbers]
-    sent = {event.event_id: event for event in replicable_events(answer.events)}
-    new = without_erased_payloads(connection, [sent[event_id] for event_id in sent if event_id not in local_numbers])
-    moved = {event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key}
-    if moved:
-        _adopt_server_numbers(connection, list(moved.values()))
+    new, held, clashes = _resolve_page(connection, answer.events, clock)
     beyond = answer.head if verdict.caught_up else None
     may_lack = (
         outbox_store.clear_stale_numbers(connection, answer.events, beyond=beyond) or read_cursor(connection).may_lack
     )
     _note_held(connection, held, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
+    _quarantine_clashes(connection, clashes, clock)
     if review is None:
         log_store.insert_events(connection, new)
     else:
@@ -115,22 +116,61 @@ def apply_answer(
 
 
 def _note_held(connection: Transaction, held: Sequence[Event], clock: Clock) -> None:
-    """Note the server's numbers of held events.
-
-    One whose author no other channel proved is replaced: the server lets a device speak for itself only.
-    """
+    """Note the server's numbers of held events."""
     outbox_store.set_server_numbers(connection, held)
     if any(bounded_hlc(event) != event.hlc for event in held):
         log_store.bump_order_version(connection, clock)
-    if unproven := registry_store.unproven_ids(connection, [event.event_id for event in held]):
-        proven = without_erased_payloads(connection, [event for event in held if event.event_id in unproven])
-        registry_store.replace_unproven(connection, proven, clock)
+
+
+class _Page(NamedTuple):
+    """The events of a page: those to store, those that the log holds, and held ones that clash with the server's."""
+
+    new: list[Event]
+    held: list[Event]
+    clashes: list[Event]
+
+
+def _resolve_page(connection: Transaction, received: Sequence[Event], clock: Clock) -> _Page:
+    """Compare a page with the log, adopt the server's numbers and envelopes. Raises DeviceForked."""
+    sent = {event.event_id: event for event in replicable_events(received)}
+    local = identity_store.read_held(connection, [event.event_id for event in received])
+    effective = without_erased_payloads(connection, list(sent.values()))
+    new = [event for event in effective if event.event_id not in local]
+    winners = _winners(connection, local, [event for event in effective if event.event_id in local])
+    clashes = {event_id for event_id, winner in winners.items() if winner is None}
+    taken = [event for event in received if event.event_id not in clashes]
+    held = [event for event in taken if event.event_id in local]
+    moved = {
+        event.event_id: event
+        for event in taken
+        if event.event_id not in local or local[event.event_id].replica_key != event.replica_key
+    }
+    if moved:
+        _adopt_server_numbers(connection, list(moved.values()))
+    changed = [(local[name], winner) for name, winner in winners.items() if winner and winner != local[name]]
+    identity_store.replace_events(connection, changed, clock)
+    return _Page(new, held, [local[event_id] for event_id in sorted(clashes)])
+
+
+def _winners(connection: Transaction, local: Mapping[str, Event], sent: Sequence[Event]) -> dict[str, Event | None]:
+    """What the log keeps of each held event that the server has; None for a clash."""
+    own = identity_store.read_own_ids(connection, [event.event_id for event in sent])
+    return {
+        event.event_id: winner_at_server(local[event.event_id], event, is_own=event.event_id in own) for event in sent
+    }
+
+
+def _quarantine_clashes(connection: Transaction, held: Sequence[Event], clock: Clock) -> None:
+    """Quarantine held events under whose ids the server has other events, so that they are named."""
+    outbox_store.set_server_numbers(connection, [replace(event, server_seq=None, server_ts=None) for event in held])
+    now = timestamp(clock.now())
+    quarantine_events(connection, [RefusedEvent(event.event_id, CLASH_CODE, CLASH, now) for event in held])
 
 
 def without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:
-    """The events, those without a payload that a request in this log erased: a peer may have brought it earlier."""
+    """The events, those without a payload that the log erased or let expire: a peer may have brought the request."""
     retractions = Retractions()
-    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN,), after=0))
+    retractions.apply(log_store.read_by_types(connection, ERASING_TYPES, after=0))
     if retractions.erased_ids.isdisjoint(event.event_id for event in received):
         return list(received)
     retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))

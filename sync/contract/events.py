@@ -26,7 +26,7 @@ class AppendedJson(EventsJson):
 
 
 class RecordedJson(TypedDict):
-    """`eventIds` in the order given; `duplicates` are the ids that were known before.
+    """`eventIds` in the order given, a caller's own id as given; `duplicates` are the ids that were known before.
 
     `notSaved`: how many events were not recorded, because a person asked not to save their conversation.
 
@@ -96,14 +96,14 @@ def append_results_to_json(
 ) -> RecordedJson:
     """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
     answer: RecordedJson = {
-        "eventIds": [value.event.event_id for value in values],
-        "duplicates": [value.event.event_id for value in values if value.duplicate],
+        "eventIds": [value.given_id for value in values],
+        "duplicates": [value.given_id for value in values if value.duplicate],
         "events": [to_json(value.event) for value in values],
         "nextOffset": max((value.event.position for value in values), default=0),
     }
     if left_out:
         answer["notSaved"] = left_out
-    if not stores_messages and (without := [item.event.event_id for item in values if item.event.type == MESSAGE]):
+    if not stores_messages and (without := [item.given_id for item in values if item.event.type == MESSAGE]):
         answer["withoutText"] = without
     if unknown := sorted({value.event.type for value in values if not is_known_type(value.event.type)}):
         answer["unknownTypes"] = unknown

@@ -18,6 +18,8 @@ from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
+from sync.log.identity import store as identity_store
+from sync.log.identity.same_event import winner_without_server
 from sync.log.integrity.store import note_returned_numbers
 from sync.log.model import CLOUD, ERASURE_STATE_FIELD, LOCAL_FIELDS, Event, replicable_events
 from sync.log.retractions import Retractions
@@ -165,17 +167,19 @@ def store_events(
 ) -> int:
     """Store a peer's events in one transaction; return how many were new.
 
-    Known ids stay as they are. Events that never leave a device are skipped. Payloads that an earlier request in this
-    log erased stay away. Events of this device that a restored database lost are sent to the cloud as well. Raises
-    DeviceForked, and stores nothing, if another event has the number of one of them, or if another device has recorded
-    one under the id of this replica: then one of the two databases is a copy.
+    Known events stay as they are; of two imports of one file the earlier one stays. Events that never leave a device
+    are skipped. Payloads that an earlier request in this log erased stay away. Events of this device that a
+    restored database lost are sent to the cloud as well. Raises DeviceForked, and stores nothing, if another event has
+    the number of one of them, or if another device has recorded one under the id of this replica: then one of the two
+    databases is a copy.
     """
     unique = {event.event_id: event for event in replicable_events(received)}
-    known = log_store.known_ids(connection, list(unique))
+    known = identity_store.read_held(connection, list(unique))
     new = [_as_local(event) for event_id, event in unique.items() if event_id not in known]
+    _replace_later_imports(connection, known, [event for event_id, event in unique.items() if event_id in known], clock)
     if not new:
         return 0
-    if log_store.any_number_taken(connection, new):
+    if identity_store.any_number_taken(connection, new):
         raise DeviceForked("a peer has other events under numbers that are in use here")
     replica_id = log_store.existing_replica_id(connection)
     if any(event.replica_id == replica_id and event.device_id not in own_device_ids for event in new):
@@ -189,6 +193,17 @@ def store_events(
     own = [event.event_id for event in new if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
     return len(new)
+
+
+def _replace_later_imports(
+    connection: Transaction, known: Mapping[str, Event], received: Sequence[Event], clock: Clock
+) -> None:
+    """Adopt a peer's imports of what this device imported later, unless a server has decided already."""
+    for event in without_erased_payloads(connection, [_as_local(event) for event in received]):
+        held = known[event.event_id]
+        winner = winner_without_server(held, event)
+        if winner is not held and not identity_store.any_number_taken(connection, [winner]):
+            identity_store.replace_events(connection, [(held, winner)], clock)
 
 
 def _as_local(event: Event) -> Event:

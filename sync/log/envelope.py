@@ -12,16 +12,29 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.clock import MAX_CLOCK_DRIFT, format_hlc, from_unix_ms, parse_hlc, to_unix_ms
+from sync.clock import (
+    MAX_CLOCK_DRIFT,
+    Clock,
+    format_hlc,
+    from_unix_ms,
+    new_event_id,
+    parse_hlc,
+    timestamp,
+    to_unix_ms,
+    utc_offset_minutes,
+)
 from sync.errors import InvalidInput
 from sync.log.authorship import author_of
+from sync.log.identity.same_event import client_event_id
 from sync.log.model import (
     DOOR_FIELD,
     GLOBAL_PROJECT,
     LOCAL_FIELDS,
     MAX_NAME_LENGTH,
+    SCHEMA_VERSION,
     Door,
     Event,
+    EventDraft,
     EventScope,
     Origin,
     is_imported,
@@ -219,4 +232,31 @@ def event_of_row(row: EventRow) -> Event:
         position=row["position"],
         server_seq=row["server_seq"],
         server_ts=row["server_ts"],
+    )
+
+
+def event_of_draft(
+    draft: EventDraft, replica_id: str, seq: int, hlc: str, device_id: str, default_session_id: str, clock: Clock
+) -> Event:
+    """Build the event that a draft becomes at this moment, as `device_id` records it."""
+    now = clock.now()
+    named = None if draft.client_id is None else client_event_id(device_id, draft.client_id)
+    return Event(
+        event_id=named or draft.event_id or new_event_id(clock),
+        schema_version=SCHEMA_VERSION,
+        project_id=draft.project_id,
+        project_path=None if draft.project_path is None else str(draft.project_path),  # a plain str for JSON
+        session_id=draft.session_id or default_session_id,
+        ts=draft.ts or timestamp(now),
+        type=draft.type,
+        payload=draft.payload.value,
+        device_id=device_id,
+        replica_id=replica_id,
+        replica_seq=seq,
+        hlc=hlc,
+        origin=str(draft.origin),
+        reach=scope_of(draft.type),
+        local_date=draft.local_date or now.date().isoformat(),
+        utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
+        extra=draft.envelope_extra,
     )

@@ -175,7 +175,7 @@ class DraftBuilder(msgspec.Struct, frozen=True):
                 hint="Call the method that records it, such as `events/forget`, `devices/rename` or `memory/command`.",
             )
         draft = self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
-        return replace(draft, door=Door.PROGRAM)
+        return replace(draft, door=Door.PROGRAM, event_id=None, client_id=draft.event_id)
 
     def build_batch(self, values: object) -> list[EventDraft]:
         """Build all drafts of a batch, or none."""

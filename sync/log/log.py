@@ -14,6 +14,7 @@ from sync.clock import Clock
 from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
 from sync.log import outbox_store, store
+from sync.log.identity import store as identity_store
 from sync.log.integrity import store as integrity_store
 from sync.log.integrity.store import ProblemJson
 from sync.log.local_state import MODEL_DAY, REDACTION_RULES
@@ -69,7 +70,12 @@ class EventLog:
         if self.writes_stopped:
             raise StorageBusy("this memory is being taken off this device", hint="Say it again in a moment.")
         return store.append(
-            connection, drafts, device_id=self.device_id, clock=self._clock, default_session_id=self.session_id
+            connection,
+            drafts,
+            device_id=self.device_id,
+            clock=self._clock,
+            default_session_id=self.session_id,
+            former_device_ids=self.former_device_ids,
         )
 
     async def append(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
@@ -120,10 +126,10 @@ class EventLog:
         if consumer.partition(".")[0] in RESERVED_PREFIXES:
             raise InvalidInput(f"{consumer} is a follower of this program itself", field="name")
 
+        named = await resolve_ids(self, [position_or_event_id]) if isinstance(position_or_event_id, str) else {}
+
         def set_offset(connection: Transaction) -> int:
-            event = (
-                store.find_event(connection, position_or_event_id) if isinstance(position_or_event_id, str) else None
-            )
+            event = store.find_event(connection, *named.values()) if named else None
             if isinstance(position_or_event_id, str) and event is None:
                 raise InvalidInput("no event has this id", field="eventId", hint="Give the id of an event read here.")
             position = event.position if event is not None else int(position_or_event_id)
@@ -153,6 +159,12 @@ class EventLog:
             )
 
         return await (self.database.write if after_pending_writes else self.database.read)(count)
+
+
+async def resolve_ids(events: EventLog, names: Sequence[str]) -> dict[str, str]:
+    """Return the event id of each known name: an event id, or an id that a program gave on this device."""
+    device_ids = (events.device_id, *events.former_device_ids)
+    return await events.database.read(identity_store.resolve_ids, names=names, device_ids=device_ids)
 
 
 async def user_visible_outbox(events: EventLog) -> OutboxCounts:

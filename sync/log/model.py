@@ -98,6 +98,8 @@ class EventDraft(msgspec.Struct, frozen=True):
 
     `door`: where it was recorded; None if this program derives it.
 
+    `client_id`: the id that a program gave it, unique on this device; the event id is then derived from both.
+
     `local_date` and `utc_offset` are those of the author's place; without them, those of now.
     """
 
@@ -107,6 +109,7 @@ class EventDraft(msgspec.Struct, frozen=True):
     project_path: Clean | None = None
     session_id: str | None = None
     event_id: str | None = None
+    client_id: str | None = None
     ts: str | None = None
     origin: Origin = Origin.USER
     door: Door | None = None
@@ -118,7 +121,8 @@ class EventDraft(msgspec.Struct, frozen=True):
     def envelope_extra(self) -> dict[str, Any]:
         """Return the fields of the envelope that are not columns of their own."""
         extra = self.extra.value if self.extra else {}
-        return extra if self.door is None else {**extra, DOOR_FIELD: str(self.door)}
+        own = {DOOR_FIELD: self.door and str(self.door), CLIENT_ID_FIELD: self.client_id}
+        return {**extra, **{name: value for name, value in own.items() if value is not None}}
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -203,6 +207,12 @@ class AppendResult(msgspec.Struct, frozen=True):
 
     event: Event
     duplicate: bool
+    client_id: str | None = None
+
+    @property
+    def given_id(self) -> str:
+        """Return the id by which the caller knows the event."""
+        return self.client_id or self.event.event_id
 
 
 class Query(msgspec.Struct, frozen=True):

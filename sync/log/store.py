@@ -22,25 +22,22 @@ from sqlalchemy import (
 
 from sync.clock import (
     Clock,
-    make_hlcs_increasing,
     merge_hlc,
-    new_event_id,
     next_hlc,
     timestamp,
     to_unix_ms,
-    utc_offset_minutes,
     uuid7,
 )
 from sync.db.engine import Transaction
 from sync.db.schema import REPLICA_ID_PREFIX, events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store, replica_store
-from sync.log.envelope import event_ms, event_of_row
+from sync.log.envelope import event_ms, event_of_draft, event_of_row
 from sync.log.event_types import ERASING_TYPES
-from sync.log.local_state import ORDER_VERSION, RETURNED_NUMBER, RULES_SUFFIX, rules_name
+from sync.log.identity.same_event import client_event_id
+from sync.log.local_state import ORDER_VERSION, RETURNED_NUMBER, RULES_SUFFIX
 from sync.log.model import (
     CLOUD,
-    SCHEMA_VERSION,
     AppendResult,
     Event,
     EventDraft,
@@ -48,7 +45,6 @@ from sync.log.model import (
     EventScope,
     Query,
     erased_by,
-    scope_of,
 )
 from sync.log.newest_query import NEWEST_QUERY, newest_parameters
 
@@ -56,10 +52,6 @@ _BEGIN: Final = insert(replica)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
 _KNOWN: Final = select(events.c.event_id).where(events.c.event_id.in_(bindparam("ids", expanding=True)))
-_NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
-    events.c.replica_id.in_(bindparam("replicas", expanding=True)),
-    events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
-)
 _BLANK: Final = (
     update(events)
     .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(ERASING_TYPES))
@@ -119,25 +111,27 @@ def _new_replica_id(clock: Clock) -> str:
 def renumber_as_new_replica(connection: Transaction, positions: Sequence[int], clock: Clock) -> str:
     """Make this database a new replica whose first events are those at `positions`; return its id.
 
-    They were never sent, so an HLC that damage put out of order may change.
+    An event keeps its HLC, even one that damage put out of order: it is part of the event's identity.
     """
     replica_id = _new_replica_id(clock)
-    hlc_at = select(events.c.hlc).where(events.c.position == bindparam("at"))
-    ordered = make_hlcs_increasing(
-        [connection.execute(hlc_at, {"at": position}).scalar_one() for position in positions]
-    )
-    for number, (position, hlc) in enumerate(zip(positions, ordered, strict=True), start=1):
-        values = {"replica_id": replica_id, "replica_seq": number, "hlc": hlc}
+    for number, position in enumerate(positions, start=1):
+        values = {"replica_id": replica_id, "replica_seq": number}
         connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
-    set_watermark(connection, RETURNED_NUMBER, 0, clock)
+    set_watermark(connection, RETURNED_NUMBER, len(positions), clock)  # their HLCs may be out of order
     if positions:
         bump_order_version(connection, clock)
     return replica_id
 
 
 def append(
-    connection: Transaction, drafts: Sequence[EventDraft], *, device_id: str, clock: Clock, default_session_id: str
+    connection: Transaction,
+    drafts: Sequence[EventDraft],
+    *,
+    device_id: str,
+    clock: Clock,
+    default_session_id: str,
+    former_device_ids: Sequence[str] = (),
 ) -> list[AppendResult]:
     """Append events with their deliveries. No other function records events of this device.
 
@@ -148,42 +142,36 @@ def append(
     now = clock.now()
     seq, hlc = state.next_seq, state.hlc
     new: dict[str, Event] = {}
-    results: list[tuple[Event, bool]] = []
+    results: list[AppendResult] = []
+    devices = (device_id, *former_device_ids)
     for draft in drafts:
-        known = None
-        if draft.event_id:
-            known = new.get(draft.event_id) or find_event(connection, draft.event_id)
+        known = _find_recorded(connection, new, draft, devices)
         if known is not None:
-            results.append((_check_same_content(connection, known, draft), True))
+            results.append(AppendResult(_check_same_content(connection, known, draft), True, draft.client_id))
             continue
         hlc = next_hlc(hlc, to_unix_ms(now))
-        event = Event(
-            event_id=draft.event_id or new_event_id(clock),
-            schema_version=SCHEMA_VERSION,
-            project_id=draft.project_id,
-            project_path=None if draft.project_path is None else str(draft.project_path),  # a plain str for JSON
-            session_id=draft.session_id or default_session_id,
-            ts=draft.ts or timestamp(now),
-            type=draft.type,
-            payload=draft.payload.value,
-            device_id=device_id,
-            replica_id=state.replica_id,
-            replica_seq=seq,
-            hlc=hlc,
-            origin=str(draft.origin),
-            reach=scope_of(draft.type),
-            local_date=draft.local_date or now.date().isoformat(),
-            utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
-            extra=draft.envelope_extra,
-        )
+        event = event_of_draft(draft, state.replica_id, seq, hlc, device_id, default_session_id, clock)
         new[event.event_id] = event
-        results.append((event, False))
+        results.append(AppendResult(event, False, draft.client_id))
         seq += 1
     added = {event.event_id: event for event in _insert_in_order(connection, list(new.values()))}
     sent = [event.position for event in added.values() if event.reach is EventScope.CLOUD]
     outbox_store.enqueue(connection, CLOUD, sent)
     connection.execute(_ADVANCE, {"next": seq, "clock": hlc})
-    return [AppendResult(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in results]
+    return [replace(one, event=added.get(one.event.event_id, one.event)) for one in results]
+
+
+def _find_recorded(
+    connection: Transaction, new: Mapping[str, Event], draft: EventDraft, device_ids: Sequence[str]
+) -> Event | None:
+    """Return the event that a draft repeats. A program's id is this device's; of before, it was the event's own id."""
+    if draft.client_id is None:
+        return new.get(draft.event_id) or find_event(connection, draft.event_id) if draft.event_id else None
+    for event_id in (client_event_id(device_id, draft.client_id) for device_id in device_ids):
+        if (known := new.get(event_id) or find_event(connection, event_id)) is not None:
+            return known
+    former = find_event(connection, draft.client_id)
+    return former if former is not None and former.device_id in device_ids else None
 
 
 def _check_same_content(connection: Transaction, known: Event, draft: EventDraft) -> Event:
@@ -191,7 +179,7 @@ def _check_same_content(connection: Transaction, known: Event, draft: EventDraft
     if known.type == draft.type and (dict(known.payload) == draft.payload.value or _is_erased(connection, known)):
         return known
     raise InvalidInput(
-        f"event_id {known.event_id} is already recorded with another content",
+        f"event_id {draft.client_id or known.event_id} is already recorded with another content",
         field="event_id",
         hint="Give a new fact a new event_id; recorded events never change.",
     )
@@ -206,7 +194,7 @@ def _is_erased(connection: Transaction, event: Event) -> bool:
 
 def insert_event(connection: Transaction, event: Event) -> Event:
     """Insert one event; return it with its position."""
-    return replace(event, position=connection.execute(_INSERT, _row_values(event)).lastrowid)
+    return replace(event, position=connection.execute(_INSERT, row_values(event)).lastrowid)
 
 
 def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> list[Event]:
@@ -221,10 +209,11 @@ def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> li
 def insert_events(connection: Transaction, new_events: Sequence[Event]) -> None:
     """Insert events in one statement; one by one, a first pull takes ten times as long."""
     if new_events:
-        connection.execute(_INSERT, [_row_values(event) for event in new_events])
+        connection.execute(_INSERT, [row_values(event) for event in new_events])
 
 
-def _row_values(event: Event) -> dict[str, Any]:
+def row_values(event: Event) -> dict[str, Any]:
+    """Return the columns of an event."""
     return {name: getattr(event, name) for name in _UNCONVERTED} | {
         "ts_ms": event_ms(event),
         "payload": msgspec.json.encode(event.payload).decode(),
@@ -254,14 +243,6 @@ def observe_remote_events(connection: Transaction, remote_events: Sequence[Event
 def known_ids(connection: Transaction, event_ids: Sequence[str]) -> set[str]:
     """Return those of these ids that the log holds."""
     return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars()) if event_ids else set()
-
-
-def any_number_taken(connection: Transaction, candidates: Sequence[Event]) -> bool:
-    """Return whether a stored event, or two of these, have the same number of one replica."""
-    numbers = {(event.replica_id, event.replica_seq) for event in candidates}
-    keys = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
-    taken = connection.execute(_NUMBERS, keys)
-    return len(numbers) < len(candidates) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
 
 
 def erase_payloads(connection: Transaction, event_ids: Iterable[str]) -> None:
@@ -368,11 +349,6 @@ def set_watermark(connection: Transaction, name: str, position: int, clock: Cloc
 def reset_projections(connection: Transaction) -> None:
     """Have every projection rebuilt: its stored data is lost."""
     connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES_SUFFIX, autoescape=True)))
-
-
-def invalidate_projection(connection: Transaction, name: str, clock: Clock) -> None:
-    """Have a projection rebuilt: events that it has passed changed."""
-    set_watermark(connection, rules_name(name), 0, clock)
 
 
 def order_version(connection: Transaction) -> int:

@@ -100,6 +100,7 @@ PROTECTED_BY: Final = {
     "sync/jsonl/": "integration/jsonl/test_projection.py",
     "sync/log/": "unit/log/test_log.py",
     "sync/log/erased_store.py": "integration/cloud/replication/test_erasure_guard.py",
+    "sync/log/identity/": "unit/cloud/test_replication_store.py",
     "sync/log/integrity/store.py": "acceptance/log/test_event_store.py",
     "sync/log/outbox_store.py": "unit/cloud/test_replication_store.py",
     "sync/log/projections/": "integration/log/projections/test_runner.py",

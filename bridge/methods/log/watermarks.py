@@ -10,7 +10,7 @@ from sync.contract.events import VerifyJson, WatermarkJson, verification_to_json
 from sync.errors import InvalidInput
 from sync.log.ingest import MAX_POSITION
 from sync.log.integrity.store import count_events
-from sync.log.model import MAX_EVENT_ID_LENGTH, Query
+from sync.log.model import CLIENT_ID_FIELD, MAX_EVENT_ID_LENGTH, Query
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
 Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$", examples=["my-exporter"])]
@@ -48,7 +48,8 @@ async def _watermark_json(app: App, name: str) -> WatermarkJson:
     position = await app.log.watermark(name)
     page = await app.log.read(Query(after=max(0, position - 1), limit=1))
     at = page.events[0] if page.events and page.events[0].position == position else None
-    return {"name": name, "position": position, "eventId": None if at is None else at.event_id}
+    event_id = None if at is None else at.extra.get(CLIENT_ID_FIELD, at.event_id)
+    return {"name": name, "position": position, "eventId": event_id}
 
 
 async def verify_log(app: App) -> VerifyJson:

@@ -47,7 +47,7 @@ _CHECKS: Final = {
     "an event is earlier than the one recorded before it": text(
         "select event_id from (select event_id, hlc, lag(hlc, 1, '') over (order by replica_seq) as last from events"  # noqa: S608 - constants only
         " where replica_id = (select replica_id from replica)"
-        f" and replica_seq >= {_RETURNED}) where hlc <= last"
+        f" and replica_seq > {_RETURNED} + 1) where hlc <= last"
     ),
 }
 
