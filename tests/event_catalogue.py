@@ -15,14 +15,19 @@ Generated from `sync/log/event_catalogue.py` by `python -m tests.event_catalogue
 
 Everything that the product remembers is an event. An event of a type that is not listed here is kept, searched and
 replicated too: its readers may come later. The JSONL export, retention and replication read every event; the column
-"Read by" names the readers that treat a type in their own way. `?` marks a payload field that may be missing.
-An event whose reach is "this device" is never sent to the server. Types with an asterisk are recorded by this program
+"Read by" names the readers that treat a type in their own way. `?` marks a payload field that may be missing, `#` a
+number, `outer.inner` a field of an object. An event whose reach is "this device" is never sent to the server. Types with an asterisk are recorded by this program
 alone: `events append` refuses them.
 
 The envelope says where an event was recorded (`door`), which no program can set. Whatever is appended through
 `events append`, hooks or `daily/add` has the door `program`, and its author is a program, whatever its type or `origin`
 says ([decision 042](decisions/042-authorship.md)). When an event leaves its device, it gets a `signature` of the
 device's key over the envelope and the payload.
+
+Without `PRIVACY__STORE_MESSAGES`, only the listed fields of an event that a program appends or a file brings are
+stored; of a `message`, role and length (an import keeps its beginning). Of a type that is not listed here, and of
+fields beside the payload, numbers and strings of at most 64 ASCII characters without a blank stay, unless their name is
+that of a text (`text`, `content`, `output` …).
 """
 
 

@@ -93,14 +93,14 @@ _SESSION_TYPES: Final = (
     EventType(
         MESSAGE,
         "One message of a conversation, whole or as a part.",
-        ("role?", "content?"),
+        ("role?", "content?", "content_length#?", "part#?", "parts#?"),
         ("document.capture.exchange_events", OTHER_PROGRAMS),
         ("recall", "daily", "insights", "erasure"),
     ),
     EventType(
         TOOL_CALL,
         "A model called a tool.",
-        ("tool?", "details?", "stage?"),
+        ("tool?", "details.file_path?", "details.command?", "details.exit_code#?", "stage?", "success?"),
         ("lessons.capture", OTHER_PROGRAMS),
         ("insights",),
     ),
@@ -151,8 +151,8 @@ _DOCUMENT_TYPES: Final = (
         EXCHANGE_RECORDED,
         "One turn of a conversation: summaries of the question and the answer.",
         (
-            *("question", "answer", "question_length", "answer_length", "importance?", "language?"),
-            "policy fields of capture",
+            *("question", "answer", "question_length", "answer_length", "importance?", "language?", "source?"),
+            *("in_document?", "preferences?", "recalled?", "repeats?"),
         ),
         ("document.capture.exchange_events",),
         ("document", "recall", "daily", "insights", "erasure"),
@@ -160,7 +160,7 @@ _DOCUMENT_TYPES: Final = (
     EventType(
         ENTRY_ADDED,
         "A line was added to the document by a manual edit or an import, or by the program (`derived`).",
-        ("entry_id", "section", "after", "text", "shared?", "language?", "derived?"),
+        ("entry_id", "section", "after", "text", "gap?", "shared?", "language?", "derived?"),
         (_EDITORS, _DERIVED_LINES),
         ("document", "recall", "erasure"),
     ),
@@ -181,7 +181,7 @@ _DOCUMENT_TYPES: Final = (
     EventType(
         ENTRY_MOVED,
         "A line has another position in its section; its text is unchanged.",
-        ("entry_id", "section", "after", "shared"),
+        ("entry_id", "section", "after", "gap?", "shared"),
         _EARLIER,
         ("document",),
     ),

@@ -105,7 +105,10 @@ REGISTRY_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVI
 
 
 class EventType(msgspec.Struct, frozen=True):
-    """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
+    """One type. A device-only event never leaves the device that recorded it.
+
+    `payload` lists all fields, and without `privacy.store_messages` no other stays: `?` marks an optional one, `#` a
+    number, and `outer.inner` a field of an object.
 
     Programs cannot append an internal or a device-only one: it changes, ends, erases or hides something, or says which
     devices there are.
@@ -121,3 +124,8 @@ class EventType(msgspec.Struct, frozen=True):
     read_by: tuple[str, ...] = ()
     is_device_only: bool = False
     is_internal: bool = False
+
+    @property
+    def field_names(self) -> frozenset[str]:
+        """The names of the payload's fields, without the mark of an optional one."""
+        return frozenset(field.removesuffix("?") for field in self.payload)

@@ -41,7 +41,7 @@ from sync.log.model import (
     project_id_for,
     scope_of,
 )
-from sync.log.payload_schemas import check_payload
+from sync.log.payload_schemas import check_payload, listed_fields, unlisted_metadata
 from sync.redaction import Redactor
 from sync.redaction.line_breaks import with_line_feeds
 
@@ -131,10 +131,6 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         check_name(foreign.type, field="type", max_length=MAX_TYPE_LENGTH)
         check_payload(foreign.type, foreign.payload)
         payload = with_line_feeds(foreign.payload) if foreign.type in _LINE_TYPES else foreign.payload
-        if foreign.type == MESSAGE and not self.keep_message_text:
-            payload = _without_text(payload)
-        elif self.is_shortened(foreign.type, payload):
-            payload = self._shortened(payload)
         redactor = self._redactor_for(foreign.type)
         path = _checked_name(foreign.project_path, "project_path", MAX_PATH_LENGTH)
         project_id = _checked_name(foreign.project_id, "project_id")
@@ -142,7 +138,11 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         event_id = _checked_name(foreign.event_id, "event_id", MAX_EVENT_ID_LENGTH)
         if not ids_are_known:
             self._check_ids(foreign)
-        clean, clean_extra, envelope = redactor.clean_payloads(payload, extra, {} if path is None else {"path": path})
+        place = {} if path is None else {"path": path}
+        clean, clean_extra, clean_place = redactor.clean_payloads(payload, extra, place)
+        if not self.store_messages:  # what goes is redacted first: it may name a value that another field repeats
+            clean = redactor.clean_payload(self._kept(foreign.type, payload, clean.value))
+            clean_extra = redactor.clean_payload(unlisted_metadata(clean_extra.value))
         ts = None if foreign.ts is None else _checked_time(foreign.ts)
         local_date, utc_offset = (None, None) if ts is None else self._local_day(ts, value)
         return _checked_size(
@@ -151,12 +151,12 @@ class DraftBuilder(msgspec.Struct, frozen=True):
                 payload=clean,
                 project_id=project_id or project_id_for(path),
                 # A path is redacted like text; the project id is that of the real path.
-                project_path=None if path is None else redactor.clean(envelope.value["path"]),
+                project_path=None if path is None else redactor.clean(clean_place.value["path"]),
                 session_id=session_id,
                 event_id=event_id,
                 ts=ts,
                 origin=foreign.origin,
-                extra=clean_extra if extra else None,
+                extra=clean_extra if clean_extra.value else None,
                 local_date=local_date,
                 utc_offset=utc_offset,
             )
@@ -259,11 +259,17 @@ class DraftBuilder(msgspec.Struct, frozen=True):
             return False
         return len(_message_text(payload)) > SUMMARY_LENGTH
 
-    def _shortened(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Shorten a message. It is redacted first: half a token would not be recognised."""
-        text = _message_text(message)
-        summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + ELLIPSIS
-        return {**message, "content": summary, "content_length": len(text)}
+    def _kept(self, event_type: str, payload: Mapping[str, Any], clean: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what stays of a clean payload if messages are not stored."""
+        kept = listed_fields(event_type, clean)
+        if event_type != MESSAGE or payload.get("content") is None:
+            return kept
+        length = {"content_length": len(_message_text(payload))}
+        if not self.keep_message_text:
+            return {**length, **{name: item for name, item in kept.items() if name != "content"}}
+        if not self.is_shortened(event_type, payload):
+            return kept
+        return {**kept, **length, "content": _message_text(clean)[:SUMMARY_LENGTH] + ELLIPSIS}
 
 
 def _without_user_origin(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -282,12 +288,6 @@ def _message_text(message: Mapping[str, Any]) -> str:
     """Return the text of a message; of one in parts its JSON."""
     content = message.get("content", "")
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-
-
-def _without_text(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with the length of its content instead of the content."""
-    without = {name: item for name, item in message.items() if name != "content"}
-    return without if message.get("content") is None else {"content_length": len(_message_text(message)), **without}
 
 
 def _is_already_shortened(message: Mapping[str, Any]) -> bool:

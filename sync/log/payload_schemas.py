@@ -1,10 +1,11 @@
 """The payloads of known event types, checked when other programs append events. Pure.
 
 Every known field may be missing or null. A known field of the wrong shape is refused by its name. Unknown fields and
-types are kept. Events of the user's other devices are not checked here.
+types are kept if the user stores messages, else only what the catalogue lists. Events of the user's other devices are
+not checked here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -84,6 +85,41 @@ PAYLOAD_SCHEMAS: Final[Mapping[str, type[msgspec.Struct]]] = {
 def is_known_type(event_type: str) -> bool:
     """Return whether a type is in the catalogue."""
     return event_type in EVENT_TYPES
+
+
+_LONGEST_NAME: Final = 64  # characters of a string that is metadata: an id, a name, a state
+_TEXTS: Final = frozenset(
+    ("text", "content", "message", "messages", "body", "question", "answer", "prompt", "response", "input", "output")
+)
+
+
+def listed_fields(event_type: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that stay without `privacy.store_messages`: those of the catalogue, metadata of other types."""
+    known = EVENT_TYPES.get(event_type)
+    return unlisted_metadata(payload) if known is None else _listed(payload, known.field_names)
+
+
+def unlisted_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that no list has and that are no text: numbers, and strings without a blank."""
+    return {name: value for name, value in values.items() if name.lower() not in _TEXTS and _is_metadata(value)}
+
+
+def _is_metadata(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_NAME and all("!" <= char <= "~" for char in value)
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _listed(payload: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the listed fields: `name` whole, `name#` if it is a number, `name.inner` of an object."""
+    kept: dict[str, Any] = {}
+    for name, value in payload.items():
+        inner = {listed.removeprefix(f"{name}.") for listed in names if listed.startswith(f"{name}.")}
+        if inner and isinstance(value, Mapping):
+            kept[name] = _listed(value, inner)
+        elif name in names or value is None or (f"{name}#" in names and isinstance(value, int | float)):
+            kept[name] = value
+    return kept
 
 
 def check_payload(event_type: str, payload: Mapping[str, Any]) -> None:

@@ -27,9 +27,10 @@ class PrivacySettings(SettingsSection, frozen=True):
     store_messages: Annotated[
         bool,
         Meta(
-            description="keep whole messages, redacted, besides the summaries. Without it only role and length are"
-            " kept of a `message` event that a program appends, so recall and daily records of such sessions need"
-            " `memory/update` or `daily/record`"
+            description="keep whole messages, redacted, besides the summaries. Without it only the fields that"
+            " docs/events.md lists are kept of an event that a program appends or a file brings, and only role and"
+            " length of a `message`, so recall and daily records of such sessions need `memory/update` or"
+            " `daily/record`"
         ),
     ] = False
     retention_days: Annotated[

@@ -88,6 +88,7 @@ async def test_an_export_is_imported_on_another_machine_event_for_event(
 ) -> None:
     await fill_log(device, 2_300)
     path = await export(device, tmp_path / "all.xbm", passphrase)
+    other.intake = replace(other.intake, store_messages=True)
 
     counted = await import_archive(other, path, passphrase, dry_run=True)
     assert (counted.recorded, await other.events()) == (2_300, [])

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from sync.errors import InvalidInput
-from sync.log.event_catalogue import EVENT_TYPES
+from sync.log.event_catalogue import EVENT_TYPES, INTERNAL_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft
 from tests.support import REDACTOR
@@ -22,7 +22,10 @@ DOORS: Final[dict[str, Callable[[dict[str, Any]], EventDraft]]] = {
 }
 UNKNOWN: Final = "of_tomorrow"
 FIELDS: Final = {
-    **{name: [field.rstrip("?") for field in one.payload if " " not in field] for name, one in EVENT_TYPES.items()},
+    **{
+        name: [field.rstrip("?#") for field in one.payload if " " not in field and "." not in field]
+        for name, one in EVENT_TYPES.items()
+    },
     UNKNOWN: ["text"],
 }
 
@@ -59,11 +62,18 @@ def built(door: str, event: dict[str, Any]) -> EventDraft | None:
                 return None
 
 
-@pytest.mark.parametrize("door", sorted(DOORS))
-@pytest.mark.parametrize("event_type", sorted(FIELDS))
+@pytest.mark.parametrize(
+    ("door", "event_type"),
+    [
+        (door, name)
+        for door in sorted(DOORS)
+        for name in sorted(FIELDS)
+        if "import" in door or name not in INTERNAL_TYPES
+    ],
+)
 def test_a_secret_is_in_no_field_of_an_event(door: str, event_type: str) -> None:
     drafts = [draft for event in events(event_type) if (draft := built(door, event)) is not None]
-    assert drafts, "the door refuses every event of this type"
+    assert drafts, "the door takes no event of this type"
     for draft in drafts:
         assert SECRET not in str(draft.payload.value)
         assert draft.extra is None or SECRET not in str(draft.extra.value)

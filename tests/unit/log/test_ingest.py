@@ -17,6 +17,7 @@ from sync.log.retractions import redacted_payload
 from tests.support import REDACTOR, START, FixedClock, event
 
 INTAKE = DraftBuilder(REDACTOR)
+WHOLE = DraftBuilder(REDACTOR, store_messages=True)
 WORDS = "这是谁也不该在错误里看到的一句话"
 SERVER_BYTES = 65_536
 BERLIN: Final = ZoneInfo("Europe/Berlin")
@@ -73,9 +74,9 @@ def test_a_project_without_an_id_is_named_after_its_path() -> None:
     assert INTAKE.build({"type": "x", "project_path": "/家/项目"}).project_id == project_id_for("/家/项目")
 
 
-def test_unknown_fields_are_kept_and_reserved_fields_are_ignored() -> None:
+def test_unknown_fields_are_kept_with_messages_and_reserved_fields_are_ignored() -> None:
     ours = {"device_id": "liar", "replica_id": "liar", "replica_seq": 1, "hlc": "x", "seq": 9, "server_ts": "x"}
-    draft = INTAKE.build({"type": "x", "future": {"a": [1, None, 2**62]}, "_private": "y", **ours, "reach": "local"})
+    draft = WHOLE.build({"type": "x", "future": {"a": [1, None, 2**62]}, "_private": "y", **ours, "reach": "local"})
     assert draft.extra is not None
     assert draft.extra.value == {"future": {"a": [1, None, 2**62]}, "_private": "y"}
 
@@ -241,12 +242,12 @@ def test_redaction_of_a_retracting_event_keeps_its_event_ids() -> None:
 
 
 def test_an_event_of_up_to_60_kib_is_accepted() -> None:
-    INTAKE.build({"type": "x", "payload": {"text": "x" * (MAX_EVENT_BYTES - 1000)}})
+    WHOLE.build({"type": "x", "payload": {"text": "x" * (MAX_EVENT_BYTES - 1000)}})
     with pytest.raises(TooLarge) as caught:
-        INTAKE.build({"type": "x", "payload": {"text": "字" * (MAX_EVENT_BYTES // 3)}})
+        WHOLE.build({"type": "x", "payload": {"text": "字" * (MAX_EVENT_BYTES // 3)}})
     assert caught.value.field == "payload"
     with pytest.raises(TooLarge):
-        INTAKE.build({"type": "x", "unknown": "x" * MAX_EVENT_BYTES})
+        WHOLE.build({"type": "x", "unknown": "x" * MAX_EVENT_BYTES})
 
 
 @pytest.mark.parametrize(
@@ -271,12 +272,12 @@ def test_the_server_accepts_what_ingest_accepts(wanted: dict[str, Any]) -> None:
 
 def test_a_batch_is_all_or_nothing_and_the_wrong_event_is_named() -> None:
     good = {"type": "x"}
-    assert len(INTAKE.build_batch([good] * 3)) == 3
+    assert len(WHOLE.build_batch([good] * 3)) == 3
     with pytest.raises(InvalidInput) as caught:
-        INTAKE.build_batch([good, {"type": "x", "ts": "never"}, good])
+        WHOLE.build_batch([good, {"type": "x", "ts": "never"}, good])
     assert caught.value.field == "events[1].ts"
     with pytest.raises(TooLarge) as large:
-        INTAKE.build_batch([good, {"type": "x", "payload": {"text": "x" * MAX_EVENT_BYTES}}])
+        WHOLE.build_batch([good, {"type": "x", "payload": {"text": "x" * MAX_EVENT_BYTES}}])
     assert large.value.field == "events[1].payload"
 
 
@@ -294,13 +295,41 @@ def test_a_long_message_is_cut_unless_originals_are_stored() -> None:
     assert kept == {
         "role": "user",
         "content": content[:SUMMARY_LENGTH] + "...",
-        "more": 1,
         "content_length": len(content),
     }
     whole = DraftBuilder(REDACTOR, store_messages=True).build(given).payload.value
     assert whole == given["payload"]
     short = {"type": "message", "payload": {"role": "assistant", "content": "好的"}}
     assert INTAKE.build(short).payload.value == short["payload"]
+
+
+CANARY = "第三者的原话"
+UNLISTED: Final[dict[str, dict[str, Any]]] = {
+    "message": {"role": "user", "content": CANARY, "text": CANARY, "parts": [{"type": "text", "text": CANARY}]},
+    "session_finalized": {"title": "题目", "messages": [{"role": "user", "content": CANARY}], "note": CANARY},
+    "tool_call": {"tool": "Bash", "output": CANARY, "details": {"command": "ls", "stdout": CANARY, "exit_code": 0}},
+    "memory_fact": {"content": "用 FastAPI", "context": CANARY},
+    "of_tomorrow": {"size": 7, "id": "a-1", "text": "ok", "said": CANARY, "deep": {"er": CANARY}, "list": [CANARY]},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(UNLISTED))
+def test_without_stored_messages_only_listed_fields_of_a_program_stay(kind: str) -> None:
+    given = {"type": kind, "payload": UNLISTED[kind], "aside": CANARY, "version": "1.2"}
+    draft = INTAKE.for_other_programs().build_appended(given)
+    assert draft.extra is not None
+    assert draft.extra.value == {"version": "1.2"}
+    assert (
+        draft.payload.value
+        == {
+            "message": {"content_length": len(CANARY), "role": "user"},
+            "session_finalized": {"title": "题目"},
+            "tool_call": {"tool": "Bash", "details": {"command": "ls", "exit_code": 0}},
+            "memory_fact": {"content": "用 FastAPI"},
+            "of_tomorrow": {"size": 7, "id": "a-1"},
+        }[kind]
+    )
+    assert WHOLE.build(given).payload.value == UNLISTED[kind]
 
 
 def test_a_message_that_was_cut_before_stays_as_it_is() -> None:
@@ -335,6 +364,6 @@ def test_nul_is_removed_from_payloads() -> None:
 
 
 def test_secrets_in_unknown_fields_are_redacted_too() -> None:
-    draft = INTAKE.build({"type": "x", "note": "我的手机号是13812345678"})
+    draft = WHOLE.build({"type": "x", "note": "我的手机号是13812345678"})
     assert draft.extra is not None
     assert "13812345678" not in json.dumps(draft.extra.value, ensure_ascii=False)

@@ -11,7 +11,7 @@ from sync.log.payload_schemas import PAYLOAD_SCHEMAS
 from sync.redaction import Redactor
 from tests.support import REDACTOR
 
-INTAKE = DraftBuilder(REDACTOR)
+INTAKE = DraftBuilder(REDACTOR, store_messages=True)
 GOOD: list[tuple[str, dict[str, Any]]] = [
     ("session_started", {"title": "重构"}),
     ("session_finalized", {"reason": "idle", "tags": ["api"]}),

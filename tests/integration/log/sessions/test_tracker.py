@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sync.contract import event_files
 from sync.errors import InvalidInput
 from sync.jsonl.importer import EventFileImporter
+from sync.jsonl.legacy_sessions import LEGACY_REASON
 from sync.jsonl.projection import JsonlProjection
 from sync.log.envelope import parse_timestamp
 from sync.log.model import Query
@@ -63,9 +64,9 @@ class TestMeta:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             sessions = sessions_of(device)
             await record(device, said("session_started", payload={"title": "重构"}))
-            first = await sessions.upsert({"session_id": "s1", "tags": ["api"], "mood": {"of": "tomorrow"}})
+            first = await sessions.upsert({"session_id": "s1", "tags": ["api"]})
             assert first.recorded
-            assert first.session.meta == {"title": "重构", "tags": ["api"], "mood": {"of": "tomorrow"}}
+            assert first.session.meta == {"title": "重构", "tags": ["api"]}
             assert first.session.span.project_path == "/家/项目", "the session's own project, where none is given"
             assert not (await sessions.upsert({"session_id": "s1", "tags": ["api"]})).recorded
             assert (await sessions.upsert({"session_id": "s1", "title": "别的"})).session.meta["title"] == "别的"
@@ -210,7 +211,7 @@ def write(path: Path, value: object) -> Path:
 class TestAnEarlierInstallation:
     async def test_an_unfinished_session_becomes_a_start_and_an_end_once(self, tmp_path: Path) -> None:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            left = tmp_path / "memory-data"
+            left, whole = tmp_path / "memory-data", replace(device.intake, store_messages=True)
             pending = {
                 "session_id": "sess_20260101_001",
                 "project_path": "/家/项目",
@@ -222,7 +223,7 @@ class TestAnEarlierInstallation:
             write(left / "temp" / "a.json", [{"id": "t1", "started_at": 1767261600}, {"id": "t2", "summary": ["x"]}])
             write(left / "temp" / "junk.json", "no session")
             (left / "temp" / "half.json").write_text('{"id": "t3"')
-            importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            importer = EventFileImporter(device.log, whole, data_dir=tmp_path)
             assert await importer.import_legacy([left]) == 6
             events = await device.events()
             assert [event.type for event in events] == ["session_started", "session_finalized"] * 3
@@ -232,7 +233,7 @@ class TestAnEarlierInstallation:
             assert end.payload["topics"] == ["API 重构"]
             assert end.payload["note"] == "打给 [手机号]"
             assert events[2].ts == "2026-01-01T10:00:00.000Z"
-            again = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            again = EventFileImporter(device.log, whole, data_dir=tmp_path)
             assert await again.import_legacy([left]) == 0
             (tmp_path / "taken-in.json").unlink()  # killed before the hash was stored
             assert await again.import_legacy([left]) == 0
@@ -274,7 +275,7 @@ class TestAnEarlierInstallation:
                 [tmp_path / "memory-data"]
             )
             (end,) = (await device.events())[1:]
-            assert (end.payload["title"], end.payload["left_out"]) == ("题目", ["messages"])
+            assert end.payload == {"title": "题目", "reason": LEGACY_REASON}
 
 
 # an event whose ids are phone numbers
@@ -362,7 +363,7 @@ class TestImport:
         path = tmp_path / "events.jsonl"
         path.write_text("\n".join(line() for line in lines), "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            importer = EventFileImporter(device.log, replace(device.intake, store_messages=True), data_dir=tmp_path)
             (file,) = await importer.import_paths([path])
             assert (file.recorded, file.known, file.refused) == (3, 0, 6)
             assert [refused.line for refused in file.refusals] == [2, 4, 7, 9, 10, 11]
@@ -379,11 +380,11 @@ class TestImport:
         self, tmp_path: Path, line: bytes
     ) -> None:
         path = tmp_path / "events.jsonl"
-        path.write_bytes(line + b'\n{"type": "x", "payload": {"text": "behind it"}}\n')
+        path.write_bytes(line + b'\n{"type": "x", "payload": {"line": "behind"}}\n')
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             (file,) = await EventFileImporter(device.log, device.intake, data_dir=tmp_path).import_paths([path])
             assert [refused.line for refused in file.refusals] == [1]
-            assert [event.payload for event in await device.events()] == [{"text": "behind it"}]
+            assert [event.payload for event in await device.events()] == [{"line": "behind"}]
 
 
 async def all_events(device: Device) -> list[Any]:
