@@ -23,6 +23,7 @@ from sync.redaction.detectors.personal_details import (
 )
 from sync.redaction.detectors.random_strings import random_strings
 from sync.redaction.detectors.split_tokens import split_tokens
+from sync.redaction.detectors.spread_values import spread_values
 from sync.redaction.detectors.structured_secrets import (
     answered_secrets,
     asks_for_secret,
@@ -76,6 +77,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     changed_passwords,
     encoded_secrets,
     assignments,
+    spread_values,
     table_secrets,
     answered_secrets,
     pgpass_passwords,

@@ -148,17 +148,17 @@ def _candidate(text: str, groups: tuple[tuple[int, int], ...]) -> SecretCandidat
     if not _is_secret_name(text, start, name, suffix, short=weak or name.lower() in SHORT_NAMES):
         return None
     said = identifier_words(suffix)
+    if operator == "blank" and _is_option(text, start):
+        operator = "symbol"
     strong = next((word for word in reversed(said) if word in _STRONG_WORDS), None)
     if weak and strong:
         kind, weak = _STRONG_WORDS[strong], False
-    if any(word in HARMLESS_SUFFIXES for word in said):
+    if any(word in HARMLESS_SUFFIXES for word in said) or (weak and said and operator == "list"):
         return None
     if (suffix.startswith(".") and not weak and (not said or said[-1] not in _STRONG_WORDS)) or (
         operator == "blank" and (name.lower() in SHORT_NAMES or groups[0][1] == groups[_CLOSED][1])
     ):
         return None
-    if operator == "blank" and _is_option(text, start):
-        operator = "symbol"
     return SecretCandidate(
         kind,
         operator,
@@ -227,9 +227,15 @@ def _value_at(text: str, at: int, spans: ValueSpans) -> _ValueSpan | None:
             return _ValueSpan(at + 1, end, quoted=True)
         at += 1
     start, end = spans.span_at(at)
+    if start == end and (phrase := _CHINESE_VALUE.match(text[at : at + _LONGEST_PHRASE])):
+        return _ValueSpan(at, at + phrase[1][1], quoted=False)
     if closing and end - start >= _LONGEST:
         end = max(end, _closing_quote(text, end, closing))
     return _ValueSpan(start, end, quoted=False) if end > start else None
+
+
+_LONGEST_PHRASE: Final = 24  # characters
+_CHINESE_VALUE: Final = Pattern(r"(\p{Han}{2,12}[0-9]{1,8}[!@#]?)(?:[\s，。；！、,.;]|$)")  # 天王盖地虎123
 
 
 def _closing_quote(text: str, at: int, closing: str) -> int:

@@ -34,13 +34,16 @@ _SERVICE_USERS: Final = frozenset({"git", "hg", "svn"})
 
 # A word names the number, so its check digit may be wrong. Groups by kind.
 _LABELLED_NUMBER: Final = Pattern(
-    r"(?i)(?:身份证(?:号码?|件号)?|证件号码?|id ?card(?: (?:no|number))?)[^0-9a-z\n]{0,8}"
-    r"(?P<identity>[0-9]{17}[0-9x]|[0-9]{15})"
-    r"|(?:(?:银行|信用|储蓄|借记|工资)?卡号|银行账[号户]|card (?:no|number))[^0-9a-z\n]{0,8}"
-    r"(?P<card>[0-9](?:[ \-]?[0-9]){14,18})"
-    r"|(?:电话|座机|固话|传真|热线|tel|phone|fax)[^0-9a-z\n]{0,6}(?P<landline>\(?0[0-9]{2,3}\)?[ \-]?[0-9]{7,8})"
+    r"(?i)(?:身份证字?(?:号码?|件号)?|证件号码?|(?:id|identity) ?card(?: (?:no|number))?)[^0-9a-z\n]{0,8}"
+    r"(?P<identity>[0-9]{6}[ \-]?[0-9]{8}[ \-]?[0-9]{3}[0-9x]|[0-9]{15}|[a-z][1289][0-9]{8}"
+    r"|[a-z]{1,2}[0-9]{6} ?\(?[0-9a]\)?)"
+    r"|(?:(?:银行|信用|储蓄|借记|工资)卡(?:号码?)?|卡号|银行账[号户]|card(?: (?:no|number))?|iban)[^0-9a-z\n]{0,8}"
+    r"(?P<card>[0-9](?:[ \-]?[0-9]){14,18}|[a-z]{2}[0-9]{2}(?: ?[0-9a-z]){11,30})"
+    r"|(?:信用代码|税号|纳税人识别号)[^0-9a-z\n]{0,8}(?P<company>[0-9a-z]{15,20})"
+    r"|(?:电话|座机|固话|传真|热线|tel|phone|fax)[^0-9a-z\n]{0,6}"
+    r"(?P<landline>\(?0[0-9]{2,4}\)?[ \-]?[0-9]{3,4}[ \-]?[0-9]{3,4})"
 )
-_LABELLED: Final = (PatternRule(_LABELLED_NUMBER, (IDENTITY, BANK_CARD, LANDLINE), ends=True),)
+_LABELLED: Final = (PatternRule(_LABELLED_NUMBER, (IDENTITY, BANK_CARD, COMPANY, LANDLINE), ends=True),)
 _CODES: Final = (
     PatternRule(
         _COMPANY, (COMPANY,), begins=True, ends=True, is_value=lambda code: is_company_code(re.sub("[ -]", "", code))
@@ -50,7 +53,7 @@ _ADDRESSES: Final = (PatternRule(_WIDE_EMAIL, (EMAIL,)), PatternRule(_SPOKEN_EMA
 
 
 def labelled_numbers(text: str) -> Iterator[SecretSpan]:
-    """Identity, card and landline numbers right behind the word for them."""
+    """Identity, card, company and landline numbers right behind the word for them, whatever their check digit."""
     return find_values(text, _LABELLED)
 
 

@@ -7,7 +7,20 @@ country code, a road with a house number below a city.
 from collections.abc import Iterator
 from typing import Final
 
-from sync.redaction.model import ADDRESS, EMAIL, LANDLINE, PASSPORT, PASSWORD, PERMIT, PLATE, SSN, WECHAT, SecretSpan
+from sync.redaction.model import (
+    ACCOUNT,
+    ADDRESS,
+    DOCUMENT,
+    EMAIL,
+    LANDLINE,
+    PASSPORT,
+    PASSWORD,
+    PERMIT,
+    PLATE,
+    SSN,
+    WECHAT,
+    SecretSpan,
+)
 from sync.redaction.pattern import Pattern
 from sync.redaction.rules.boundaries import is_word_character, may_end
 from sync.redaction.rules.pattern_rules import PatternRule, find_values
@@ -18,12 +31,24 @@ _NUMBER: Final = r"(?:[ _]?(?:number|num|no|id)\b|#)?"
 _PERMIT: Final = r"(?:港澳|台湾|内地|大陆)[^0-9a-z\n，。；]{0,8}通行证|通行证|回乡证|台胞证|home return permit"
 # A word names the value; groups by kind. Chinese passports: E or G with 8 digits, two letters with 7.
 _LABELLED_NUMBER: Final = Pattern(
-    rf"(?i)(?:护照|passport{_NUMBER})(?:号码?|编号)?{_GAP}(?P<passport>[a-z]{{1,2}}[0-9]{{6,8}}|[0-9]{{9}})"
+    rf"(?i)(?:护照|passport{_NUMBER})(?:号码?|编号)?{_GAP}(?P<passport>[a-z]{{1,2}}[0-9]{{6,8}}|[0-9]{{9}}|[a-z][0-9][0-9a-z]{{5,7}})"
     rf"|(?:{_PERMIT})(?:号码?|编号)?{_GAP}(?P<permit>[chmwt][a-z]?[0-9]{{7,10}}|[0-9]{{8}}(?:[0-9]{{2}})?)"
     rf"|(?:\bssn|social security{_NUMBER}|社会安全号码?){_GAP}(?P<ssn>[0-9]{{3}}[ \-]?[0-9]{{2}}[ \-]?[0-9]{{4}})"
     rf"|(?:\bcv[vc]2?|信用卡安全码|卡背后?三位数?){_GAP}(?P<cvv>[0-9]{{3,4}})"
     r"|(?:\b(?:tel|phone|mobile|cell|call|text|fax)|电话|手机|座机)[^0-9a-z\n+(]{0,6}(?:at |is )?"
     r"(?P<local>[2-9][0-9]{2}[.\- ][2-9][0-9]{2}[.\- ][0-9]{4})"
+)
+# Other documents, and accounts of messengers: the names of Presidio's recognisers and of Chinese documents.
+_DOCUMENT_NUMBER: Final = Pattern(
+    r"(?i)(?:驾驶证|驾照|行驶证|军官证|士兵证|警官证|社保|社会保障卡?|医保|居住证|居留证|学生证|车架号|\bvin\b|档案编?号"
+    r"|driver'?s? licen[cs]e|aadhaar|national (?:id|insurance)|\bni(?:no)?\b|\bcpf\b|\bnif\b|\bnric\b|medicare)"
+    rf"卡?(?:号码?|编号)?{_NUMBER}{_GAP}"
+    r"([\p{Han}]字第[0-9]{4,10}号|[a-z]{0,5}[0-9](?:[ \-]?[0-9a-z]){5,19}|[a-z]{2}(?: ?[0-9]{2}){3} ?[a-d])"
+)
+_ACCOUNT: Final = Pattern(
+    r"(?i)\bqq(?:号码?)?[ :=是为|(（]{0,4}(?:is )?([1-9][0-9]{4,10})"
+    r"|(?:支付宝|淘宝|抖音|微博|钉钉|\b(?:alipay|telegram|whatsapp|skype|instagram|discord)\b)(?:账号|帐号|号|id)?"
+    r"[ ]?[:=是为][ ]?(@?[a-z0-9_.\-]{5,32})"
 )
 _BEFORE_NAME: Final = Pattern(r"([EGDSPegdsp][A-Za-z]?[0-9]{7,8})[^0-9A-Za-z\n，。；]{0,6}护照")
 # After a card that was replaced: its expiry date and check number.
@@ -88,9 +113,16 @@ _ADDRESS: Final = Pattern(
 _NOT_HOUSE_SUFFIXES: Final = ("线", "文", "桩", "出口", "方案", "令", "公告", "议案", "通知")
 
 
+def _is_number(value: str) -> bool:
+    """Whether an id has enough digits: five, or two behind a letter or @."""
+    return sum(map(str.isdecimal, value)) >= (5 if value[:1].isdecimal() else 2)
+
+
 _DOCUMENTS: Final = (
     PatternRule(_LABELLED_NUMBER, (PASSPORT, PERMIT, SSN, PASSWORD, LANDLINE), begins=True, ends=True),
     PatternRule(_BEFORE_NAME, (PASSPORT,), begins=True, ends=True),
+    PatternRule(_DOCUMENT_NUMBER, (DOCUMENT,), begins=True, ends=True, is_value=_is_number),
+    PatternRule(_ACCOUNT, (ACCOUNT, ACCOUNT), ends=True, is_value=_is_number),
     PatternRule(_EXPIRY, (PASSWORD,), begins=True, ends=True),
     PatternRule(_PLATE, (PLATE,), ends=True, is_value=lambda plate: sum(map(str.isdecimal, plate)) >= _PLATE_DIGITS),
 )

@@ -13,7 +13,7 @@ from sync.redaction.model import KEY, PASSWORD, TOKEN, SecretSpan
 from sync.redaction.pattern import Pattern
 from sync.redaction.rules.pattern_rules import PatternRule, find_values
 from sync.redaction.rules.secret_names import identifier_words, word_set
-from sync.redaction.rules.value_scoring import SecretCandidate, is_secret
+from sync.redaction.rules.value_scoring import SecretCandidate, is_distinct, is_secret
 from sync.redaction.rules.value_spans import strip_punctuation
 from sync.redaction.rules.value_tests import has_digit, has_letter, is_code, is_reference
 
@@ -44,7 +44,7 @@ _ARGUMENT: Final = (
     r"|\bmongo(?:sh|dump|restore|export|import)\b[^\n&|;]*?\s-p\s+|\bmachine\s+\S+\s+login\s+\S+\s+password\s+"
     r"|\bnet\s+user\s+\S+\s+|\bsmbclient\b[^\n]*?\s-U\s*[^\s%]+%"
     r"|(?i:convertto-securestring(?:\s+-(?:string|asplaintext|force))*\s+|\brequirepass\s+|\bwith\s+password\s+"
-    r"|\bset\s+password\s+for\s+\S+\s*=\s*"
+    r"|\battach\s+database\s+\S+\s+as\s+\S+\s+key\s+|\bset\s+password\s+for\s+\S+\s*=\s*"
     r")"
 )
 _COMMANDS: Final = Pattern(
@@ -142,8 +142,24 @@ _ACCOUNT: Final = Pattern(
 )
 
 
+_BOTH: Final = r"[ ]?[和/、与&+]?[ ]?(?:密码|口令|pass(?:word|wd)?|pwd)s?都?"
+_ACCOUNT_NAME: Final = r"[`\"']?(?:[\w.@\-]{2,40}|\x{E000})[`\"']?"
+# An account by its name, then its password behind a slash, comma or colon; behind a blank if both are named.
+_NAMED_ACCOUNT: Final = Pattern(
+    rf"(?i)(?:(?:账号|帐号|账户|用户名?|登[录陆])(?:{_BOTH})?|(?:account|login|user(?:name)?)(?:{_BOTH}|[:=])"
+    rf"|credentials?|creds)[ ]?(?:[:=是为]|is|are)?[ ]{{0,2}}{_ACCOUNT_NAME}[ ]?[/:,，、][ ]?[`\"']?([!-~]{{5,64}})"
+    rf"|(?i:(?:账号|帐号|账户|用户名?|account|login|user(?:name)?){_BOTH})[ ]?(?:[:=是为]|is|are)?[ ]{{1,2}}"
+    rf"{_ACCOUNT_NAME}[ ]([!-~]{{5,64}})"
+    r"|(?i:\b(?:sqlplus|expdp|impdp|rman)\s+(?:-\S+\s+)*[\"']?|jdbc:oracle:thin:)[\w.\-]{1,40}/([^\s@/\"']{4,64})@"
+)
+
+
 def account_passwords(text: str) -> Iterator[SecretSpan]:
-    """The password of a well-known account: admin/Hunter2!."""
+    """The password behind its account: admin/Hunter2!, 账号密码：li / hunter2xyz, sqlplus scott/tiger1@db."""
+    for _, named, blank, oracle in _NAMED_ACCOUNT.find_all(text):
+        start, end = strip_punctuation(text, *max(named, blank, oracle))
+        if oracle[0] >= 0 or is_distinct(text[start:end].replace("@", "_")):
+            yield SecretSpan(start, end, PASSWORD)
     for _, span in _ACCOUNT.find_all(text):
         start, end = strip_punctuation(text, *span)
         value = text[start:end]

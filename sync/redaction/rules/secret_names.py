@@ -22,7 +22,8 @@ _CODES: Final = (
     r"|otp|(?:your|the) code"
 )
 _PASSWORDS: Final = (
-    "(?:store|key|src|dest|bind|root|admin)pass|passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass"
+    "(?:store|key|src|dest|bind|root|admin|db|user|login|auth|smtp|mail|ftp|become)_?p(?:asswords?|asswd|ass|wd|w)"
+    "|passwords?|passwr?d|passphrase|passcode|passwort|kennwort|contraseña|senha|mot de passe|pwr?d|pswd|psw|pw|pass"
     rf"|pin|cvv|cvc|mima|(?:recovery|backup|rescue){_GAP}codes?"
 )
 _KEYS: Final = (
@@ -42,13 +43,13 @@ CHINESE_NAMES: Final[tuple[tuple[str, str], ...]] = (
     (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
     (
         PASSWORD,
-        "密 {0,4}码|密碼|口令|暗号|提取码|访问码|通行码|安全码|恢复码|pin ?码|パスワード|暗証番号|비밀번호",
+        "密 {0,4}码|密碼|口令|暗号|提取码|访问码|通行码|安全码|恢复码|登[录陆]码|pin ?码|パスワード|暗証番号|비밀번호",
     ),
     (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )
 # Short names that other words contain: compass, spin, monkey.
-SHORT_NAMES: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds", "mima"})
+SHORT_NAMES: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds", "mima", "pw", "pswd"})
 # Names of a secret only if the value looks like one.
 WEAK_WORDS: Final = frozenset({"key", "auth", "access", "ak", "sk", "sign", "signature", "sig", "ticket"})
 _VENDORS: Final = (

@@ -69,7 +69,7 @@ def is_secret(candidate: SecretCandidate, value: str, *, quoted: bool, after: st
     if candidate.kind == CODE:
         return _is_one_time_code(candidate, value)
     if not value.isascii():
-        return quoted and candidate.kind == PASSWORD and _is_non_ascii_password(value)
+        return candidate.kind == PASSWORD and _is_non_ascii_password(candidate, value, quoted=quoted)
     if _is_ordinary_value(candidate, value, quoted=quoted, after=after):
         return False
     if candidate.is_weak:
@@ -94,9 +94,21 @@ _MIN_LENGTH: Final = 3  # characters: a card's check number
 _MAX_NON_ASCII_LENGTH: Final = 24  # characters of a password that is not ASCII
 
 
-def _is_non_ascii_password(value: str) -> bool:
-    """Whether a value is Chinese with digits, in one piece, without a placeholder: 芝麻开门123."""
-    return len(value) <= _MAX_NON_ASCII_LENGTH and has_digit(value) and not any(char in "[] \n" for char in value)
+def _is_non_ascii_password(candidate: SecretCandidate, value: str, *, quoted: bool) -> bool:
+    """Whether a value is one piece in another script, with digits or in quotes: 芝麻开门123, пароль88, “芝麻开门”."""
+    if len(value) > _MAX_NON_ASCII_LENGTH or any(char in "[] \n" for char in value) or _DESCRIBED.search(value):
+        return False
+    is_linked = candidate.operator in ("symbol", "copula")
+    is_phrase = quoted and is_linked and value.isalpha()
+    return (has_digit(value) and (quoted or is_linked)) or (is_phrase and _MIN_PHRASE <= len(value) <= _MAX_PHRASE)
+
+
+_MIN_PHRASE, _MAX_PHRASE = 4, 12  # Chinese characters of a password without a digit
+# Words that speak of a password instead of being one: 请输入密码, 8位以上数字.
+_DESCRIBED: Final = Pattern(
+    "[0-9] ?[位个次天年月秒条字]|请|输入|填|密码|口令|字[符母]|数字|可选|为空|错误|正确|修改|设置|默认|同上|见|确认"
+    "|不[能要可是]|[大小多少]于|至少|最[多少长短]|超过|长度"
+)
 
 
 def _is_ordinary_value(candidate: SecretCandidate, value: str, *, quoted: bool, after: str) -> bool:
@@ -157,6 +169,9 @@ def _is_one_time_code(candidate: SecretCandidate, value: str) -> bool:
 
 def _is_password(candidate: SecretCandidate, value: str, *, quoted: bool, after: str) -> bool:
     if len(value) < 4 and not (quoted and candidate.operator == "symbol"):
+        mixed = has_digit(value) and not value.isdecimal() and _at_end(after)
+        if candidate.is_chinese and mixed:
+            return candidate.operator != "blank"
         return candidate.is_shell_assignment and not candidate.has_suffix and value.isalnum() and _ends_word(after)
     if is_not_a_word(value):
         return not _is_date_or_version(value) or quoted
@@ -209,7 +224,7 @@ def _is_secret_without_operator(candidate: SecretCandidate, value: str) -> bool:
     if (
         candidate.is_chinese
         and candidate.kind == PASSWORD
-        and (value.isdecimal() or len(value) >= 6)
+        and (value.rstrip("#*").isdecimal() or len(value) >= 6)
         and has_digit(value)
     ):
         return len(value) >= 4
@@ -244,3 +259,23 @@ def _is_phrase(candidate: SecretCandidate, value: str) -> bool:
 
 def _is_date_or_version(value: str) -> bool:
     return all(char.isdecimal() or char in "-./:vVT+" for char in value) and any(char in "-./:" for char in value)
+
+
+def is_distinct(value: str) -> bool:
+    """Whether a value alone looks like a password or key: letters with scattered or several digits, no word or name."""
+    if not _MIN_DISTINCT <= len(value) <= _MAX_DISTINCT or not value.isascii() or is_reference(value):
+        return False
+    if is_code(value) or _PATH.fullmatch(value) or _NAME_VERSION.fullmatch(value) or _TECHNICAL.fullmatch(value):
+        return False
+    if any(char in value for char in "/\\()[]{}<>=:,") or _is_date_or_version(value):
+        return False
+    return has_letter(value) and has_digit(value) and value[0] not in "&%-."
+
+
+_MIN_DISTINCT, _MAX_DISTINCT = 6, 64
+# A word with one digit, a measure, a version, an address: value2, 16GB, 1024x768, 3.11rc1, me@host.com.
+_TECHNICAL: Final = Pattern(
+    r"[A-Za-z_\-]+[0-9]|[0-9][0-9.,]*[A-Za-z%]{1,4}|[0-9]+x[0-9]+|v?[0-9]+(?:\.[0-9]+)+[A-Za-z0-9.\-+]*|.*@[\w\-]+\..*"
+    r"|(?i:sha|md|aes|rsa|ed|hs|rs|es|utf|base|ipv|oauth|argon|http|python|node|win|mysql|postgres|bcrypt|scrypt|ssl|tls)"
+    r"[\-_]?[0-9][0-9a-z.\-]*|[A-Z]{2,5}-[0-9]{1,6}"
+)

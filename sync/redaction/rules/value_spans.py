@@ -10,7 +10,7 @@ _LEADING: Final = "([|'\"`"
 
 
 class ValueSpans:
-    """Finds unquoted values: runs of visible ASCII in `text`."""
+    """Finds unquoted values: runs of visible ASCII and letters in `text`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -27,12 +27,20 @@ class ValueSpans:
 
     def _scan(self, at: int) -> None:
         text, end = self._text, at
-        while end < len(text) and "!" <= text[end] <= "~" and not _ends_value(text, end):
+        while end < len(text) and _is_visible(text[end]) and not _ends_value(text, end):
             end += 1
         self._begin, self._end = at, end
         self._bracket = text.rfind("(", at, end)
         self._end_without_bracket = _strip_trailing(text, at, end, bracketed=False)
         self._end_with_bracket = _strip_trailing(text, at, end, bracketed=True)
+
+
+def _is_visible(char: str) -> bool:
+    """Whether a character is visible ASCII or a letter of another alphabet: Chinese has no blanks between words."""
+    return "!" <= char <= "~" or ("~" < char < _FIRST_CJK and char.isalpha())
+
+
+_FIRST_CJK: Final = "\u2e80"
 
 
 def strip_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
