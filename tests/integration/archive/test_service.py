@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.archive.archive_items import ArchiveLineParser
 from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter
