@@ -16,8 +16,8 @@ Generated from `sync/log/event_catalogue.py` by `python -m tests.event_catalogue
 Everything that the product remembers is an event. An event of a type that is not listed here is kept, searched and
 replicated too: its readers may come later. The JSONL export, retention and replication read every event; the column
 "Read by" names the readers that treat a type in their own way. `?` marks a payload field that may be missing, `#` a
-number, `outer.inner` a field of an object. An event whose reach is "this device" is never sent to the server. Types with an asterisk are recorded by this program
-alone: `events append` refuses them.
+number, `outer.inner` a field of an object. An event whose reach is "this device" is never sent to the server. Types
+with an asterisk are recorded by this program alone: `events append` refuses them.
 
 The envelope says where an event was recorded (`door`), which no program can set. Whatever is appended through
 `events append`, hooks or `daily/add` has the door `program`, and its author is a program, whatever its type or `origin`

@@ -23,9 +23,9 @@ from sync.recall.index.extraction import index_changes
 from sync.recall.text.tokenizer import index_terms
 from sync.redaction import Redactor, redactor
 from tests import redaction_corpus
+from tests.property.redaction.test_redaction_examples import lines
 from tests.support import REDACTOR, new_server, open_device
 from tests.unit.lessons.lesson_tables import error_lesson
-from tests.unit.redaction.test_examples import lines
 
 FILE: Final = Path(__file__).with_name("rule_versions.json")
 SEED: Final = 7
