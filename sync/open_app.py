@@ -136,7 +136,7 @@ async def _build_app(
         replicator=replicator,
         lan=wiring.lan(settings, profile, events, devices, replicator, clock, key=key, is_sidecar=is_sidecar),
         devices=devices,
-        event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
+        event_files=wiring.event_files(settings, profile, events, drafts, redactor, clock),
         insights=services.insights(profile, events, clock, writes=is_sidecar),
         lessons=services.lessons(events, redactor, clock),
         recall=lazy_recall.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),

@@ -75,22 +75,16 @@ def memory_file(
     )
 
 
-async def event_files(
+def event_files(
     settings: Settings,
     profile: Profile,
-    replica: OpenedDatabase,
     events: EventLog,
     intake: DraftBuilder,
     redactor: Redactor,
     clock: Clock,
 ) -> EventFilesService:
-    """The JSONL files, in a folder for each profile, so that accounts never mix.
-
-    This device's events in the files that a salvage kept are recorded again.
-    """
+    """The JSONL files, in a folder for each profile, so that accounts never mix."""
     importer, base = EventFileImporter(events, intake, data_dir=settings.data_dir), settings.jsonl_root
-    if replica.event_files_backup is not None:
-        await importer.restore_own_events(replica.event_files_backup, (events.device_id, *events.former_device_ids))
     idle, sessions_file = settings.sessions.idle_minutes, profile.folder / "sessions.json"
     projection = JsonlProjection(base / profile.name, events)
     return EventFilesService(

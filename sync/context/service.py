@@ -70,7 +70,6 @@ class ContextService:
         self._fence_key = clock.random_bytes(32)
         self._known = KnownFacts()
         self._stable: OrderedDict[str, StableBlock] = OrderedDict()
-        events.database.row_repairs.functions.append(store.repair)
 
     async def system_prompt(
         self, *, wait_ms: int, scope: "LoadScope" = "user", max_chars: int | None = None, session_id: str | None = None
@@ -211,7 +210,11 @@ class ContextService:
     async def _given_ids(self, session_id: str | None) -> frozenset[str]:
         if session_id is None:
             return frozenset()
-        return await self._log.database.read(store.given_ids, session_id)
+        try:
+            return await self._log.database.read(store.given_ids, session_id)
+        except StorageError as error:  # a session may be given an item once more
+            log.warning("what a session was given cannot be read: %s", type(error).__name__)
+            return frozenset()
 
     async def _record_given(self, session_id: str, event_ids: Sequence[str]) -> None:
         now, database = to_unix_ms(self._clock.now()), self._log.database

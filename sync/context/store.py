@@ -4,18 +4,13 @@ The ledger has ids only, stays on this device, and forgets after a month. Its ta
 that a memory whose app names no sessions has none.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from sync.db.derived_tables import CONTEXT_TABLE
 from sync.db.engine import Transaction
-from sync.db.row_repair import has_valid_rows
 
 KEPT_MS: Final = 30 * 86_400_000  # a conversation does not go on for longer
-_TABLE: Final = (
-    "create table if not exists context_given (session_id text not null, event_id text not null,"
-    " given_ms integer not null, primary key (session_id, event_id)) without rowid"
-)
 # One index lookup for each project; `select distinct` would read all events.
 _FOLDERS: Final = """
 with recursive projects(id) as (
@@ -45,17 +40,10 @@ def given_ids(connection: Transaction, session_id: str) -> frozenset[str]:
 
 def record_given(connection: Transaction, session_id: str, event_ids: Sequence[str], now_ms: int) -> None:
     """Note what a session is given; forget what sessions were given long ago."""
-    connection.exec_driver_sql(_TABLE)
+    if connection.exec_driver_sql(_EXISTS).first() is None:
+        connection.exec_driver_sql(CONTEXT_TABLE)
     connection.exec_driver_sql("delete from context_given where given_ms < ?", (now_ms - KEPT_MS,))
     connection.exec_driver_sql(
         "insert or replace into context_given values (?, ?, ?)",
         [(session_id, event_id, now_ms) for event_id in event_ids],
     )
-
-
-def repair(connection: Transaction) -> Counter[str]:
-    """Drop the ledger if a row of it cannot be understood: a session may be given an item once more."""
-    if connection.exec_driver_sql(_EXISTS).first() is None or has_valid_rows(connection, ("context_given",)):
-        return Counter()
-    connection.exec_driver_sql("drop table context_given")
-    return Counter({"context_given": 1})

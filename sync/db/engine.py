@@ -10,10 +10,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -24,7 +23,6 @@ from sqlalchemy.pool import StaticPool
 
 from sync.db.migrate import migrate
 from sync.db.read_only import read_only_engine
-from sync.db.row_repair import RowRepairs
 from sync.db.sqlite_errors import (
     breaks_transaction,
     is_disk_failure,
@@ -99,7 +97,6 @@ class Database:
         self._inode: int | None = None
         self._disk_failed = False  # what the disk holds is not known then
         self._wal_path = path.with_name(f"{path.name}-wal")
-        self.row_repairs = RowRepairs()
         self.purge_pending = False  # the WAL may hold deleted text: of a killed process, or while another one reads
         self.upkeep = Upkeep(is_possible=not read_only)
 
@@ -112,11 +109,13 @@ class Database:
         writer: Executor | None = None,
         reader: Executor | None = None,
         wait: bool = True,
+        check: Callable[[Any], None] | None = None,
     ) -> "Database":
         """Create or open the file (0600) and migrate it. Raises a StorageError.
 
         Raises EmptiedDatabase instead of replacing a database that had content. Without `wait`, a file with the current
-        schema is opened also while another process holds the write lock (`upkeep.is_locked_out`).
+        schema is opened also while another process holds the write lock (`upkeep.is_locked_out`). `check` is
+        called with the driver's connection before a migration.
         """
         database = cls(
             path,
@@ -128,7 +127,7 @@ class Database:
         database.purge_pending = wal is not None and wal[0] > 0
         try:
             with translate_undecodable_schema():
-                open_file = partial(_create_and_migrate, path, database._write_engine, wait=wait)
+                open_file = partial(_create_and_migrate, path, database._write_engine, wait=wait, check=check)
                 database.upkeep.is_locked_out = await database._run_in(database._writer, open_file)
             database._inode = path.stat().st_ino
         except BaseException:
@@ -155,14 +154,9 @@ class Database:
             raise StorageReadOnly(f"no permission to write {self.path}")
 
     async def write(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work` with a transaction of its own, which is on disk when this returns, and these arguments.
-
-        If it fails on an invalid derived row, that row is repaired and `work` runs again in another transaction.
-        """
+        """Call `work` with a transaction of its own, which is on disk when this returns, and these arguments."""
         self.check_writable()
-        return await self._retry_after_repair(
-            lambda: self._enqueue(lambda connection: work(connection, *args, **kwargs))
-        )
+        return await self._enqueue(lambda connection: work(connection, *args, **kwargs))
 
     async def _enqueue(self, work: Work[T]) -> T:
         loop = asyncio.get_running_loop()
@@ -175,32 +169,13 @@ class Database:
         return await outcome
 
     async def read(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work` on a consistent view of the last commit; again after a repair, as `write` does."""
+        """Call `work` on a consistent view of the last commit."""
 
         def reading() -> T:
             with translate_sqlite_errors(), transaction(self._read_engine, BEGIN_DEFERRED) as connection:
                 return work(connection, *args, **kwargs)
 
-        return await self._retry_after_repair(lambda: self._run_in(self._reader, reading))
-
-    async def repair_derived_rows(self) -> Counter[str]:
-        """Drop invalid rows of derived data; return how many by table. Raises a StorageError."""
-        self.check_writable()
-        return self.row_repairs.report_dropped(await self._enqueue(self.row_repairs.run))
-
-    async def _retry_after_repair(self, run: Callable[[], Coroutine[None, None, T]]) -> T:
-        """Run; again if a repair removed rows on which it may have failed."""
-        try:
-            return await run()
-        except Exception as error:
-            if self.read_only or not self.row_repairs.may_help(error):
-                raise
-            helped = False
-            with suppress(Exception):  # the first error is the one to raise
-                helped = self.row_repairs.have_helped(error, await self.repair_derived_rows())
-            if not helped:
-                raise
-        return await run()
+        return await self._run_in(self._reader, reading)
 
     def change_token(self) -> tuple[int, FileStamp | None]:
         """A value that differs after any commit of any process: our own are counted, the others' touch the WAL.
@@ -372,7 +347,9 @@ def _engine_with_pragmas(path: Path, access: DatabaseAccess) -> Engine:
     return engine
 
 
-def _create_and_migrate(path: Path, engine: Engine, *, wait: bool = True) -> bool:
+def _create_and_migrate(
+    path: Path, engine: Engine, *, wait: bool = True, check: Callable[[Any], None] | None = None
+) -> bool:
     """Create and migrate the file; whether it was left as it is because another process holds the write lock."""
     emptied_marker.refuse_emptied(path)
     if not wait and path.exists() and is_locked_with_current_schema(engine):
@@ -381,6 +358,8 @@ def _create_and_migrate(path: Path, engine: Engine, *, wait: bool = True) -> boo
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
     with translate_sqlite_errors(), transaction(engine, BEGIN_IMMEDIATE) as connection:
+        if check is not None:
+            check(connection.connection.driver_connection)
         migrate(connection)
         connection.exec_driver_sql("delete from replica where false")  # BEGIN IMMEDIATE succeeds on a read-only file
     emptied_marker.write_marker(path)

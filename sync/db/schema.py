@@ -180,3 +180,20 @@ erasure_key = Table(
     Column("one", Integer, primary_key=True),
     Column("key", Text, nullable=False),
 )
+
+
+# Tables of which a damaged database keeps every row that can be read, besides events and versions of the document.
+SMALL_TABLES = (
+    accounts,
+    captured,
+    device_keys,
+    erased_lines,
+    erasure_key,
+    paired_devices,
+    quarantine,
+    replica,
+    watermarks,
+)
+KEYED_TABLES = ((events, "position"), (written, "version"))
+# What a damaged database loses: it follows from the events, or comes from the server again.
+DERIVABLE_TABLES = (cursors, deliveries, delivery_counts)

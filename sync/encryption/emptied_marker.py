@@ -18,20 +18,29 @@ MARKER_SUFFIX: Final = ".begun"
 MARKER_TEXT: Final = (
     b"The database beside this file has begun. Leave it here: it tells an emptied one from a new one.\n"
 )
-MIN_DATABASE_BYTES: Final = 2  # bytes of a file that SQLite does not take for a new database
+COMPANION_FILES: Final = ("session.json", "device-key")  # of a profile: none of them is there before its database
+MIN_DATABASE_BYTES: Final = 4096  # one page; SQLite takes a shorter file for a database without tables
 
 
 class EmptiedDatabase(StorageCorrupt):
     """The database had content, and its file is empty or gone."""
 
 
-def is_emptied(database: Path) -> bool:
-    """Whether a database that had begun is gone or empty. Raises StorageError.
-
-    Check the size last: another process may be creating it, and the marker and the log come after its first byte.
-    """
+def has_begun(database: Path) -> bool:
+    """Whether files beside a database say that it had content. Raises StorageError."""
     with translate_os_errors(database):
-        begun = _marker_path(database).exists() or (_file_size(database.with_name(f"{database.name}-wal")) or 0) > 0
+        beside = (_marker_path(database), *(database.with_name(name) for name in COMPANION_FILES))
+        log = database.with_name(f"{database.name}-wal")
+        return (_file_size(log) or 0) > 0 or any(path.exists() for path in beside)
+
+
+def is_emptied(database: Path) -> bool:
+    """Whether a database that had begun is gone, or shorter than a page. Raises StorageError.
+
+    Check the size last: another process may be creating it, and the marker and the log come after its first page.
+    """
+    begun = has_begun(database)
+    with translate_os_errors(database):
         size = _file_size(database)
         return begun and size is not None and size < MIN_DATABASE_BYTES
 

@@ -8,7 +8,6 @@ an fsync would delay every `update`. The lock file has a documented name, so oth
 import contextlib
 import filecmp
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -170,19 +169,6 @@ def find_event_files(root: Path) -> Iterator[EventFile]:
         for month in sorted(folder.iterdir()):
             if is_month(month.name) and month.is_dir():
                 yield from (EventFile(month, path.stem) for path in sorted(month.glob("project_*_events.jsonl")))
-
-
-def copy_event_files(root: Path, folder: Path) -> bool:
-    """Copy every file of events below a root into a private folder; return whether there was any. StorageError."""
-    with translate_os_errors(root):
-        paths = [file.path for file in find_event_files(root) if file.path.is_file()] if root.is_dir() else []
-    for path in paths:
-        copy = folder / path.parent.name / path.name
-        _make_unlinked_folder(copy.parent)
-        with translate_os_errors(copy):
-            copy.touch(PRIVATE_FILE)
-            shutil.copyfile(path, copy)
-    return bool(paths)
 
 
 def find_session_meta_files(root: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -80,16 +80,6 @@ class EventFileImporter:
             results.append(imported)
         return results
 
-    async def restore_own_events(self, folder: Path, device_ids: Collection[str]) -> int:
-        """Record this device's events, under these ids, from backup files again; return how many."""
-        recorded = 0
-        for path, _ in await asyncio.to_thread(lambda: list(_jsonl_files(folder))):
-            imported = FileImportResult(path)
-            async for _ in self._import_file(path, imported, device_ids):
-                pass
-            recorded += imported.recorded
-        return recorded
-
     async def import_legacy(self, folders: Sequence[Path]) -> int:
         """Import `temp/` and `pending_session.json` of an earlier installation once; return how many events."""
         recorded = 0
@@ -113,20 +103,15 @@ class EventFileImporter:
         await asyncio.to_thread(self._save_imported_hashes, imported_hashes)
         return imported.recorded
 
-    async def _import_file(
-        self, path: Path, imported: FileImportResult, device_ids: Collection[str] | None = None
-    ) -> AsyncIterator[int]:
-        """Import one file, or the events of these devices in it; yield the bytes read after each batch."""
+    async def _import_file(self, path: Path, imported: FileImportResult) -> AsyncIterator[int]:
+        """Import one file; yield the bytes read after each batch."""
         with translate_os_errors(path):
             file = path.open("rb")
         with file:
             number = read = 0
             while lines := await asyncio.to_thread(_next_lines, file):
                 numbered = [(number + place, line) for place, line in enumerate(lines, 1)]
-                values = list(_decode_lines(numbered, imported))
-                if device_ids is not None:
-                    values = [(at, one) for at, one in values if one.get("device_id") in device_ids]
-                await self._append(values, imported)
+                await self._append(list(_decode_lines(numbered, imported)), imported)
                 number += len(lines)
                 read += sum(map(len, lines))
                 yield read

@@ -3,7 +3,6 @@
 A lesson is found by whoever records next, so that twenty processes count one error once each and lose nothing.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -67,12 +66,12 @@ def catch_up(connection: Transaction, clock: Clock) -> bool:
     return False
 
 
-def repair(connection: Transaction, clock: Clock) -> Counter[str]:
-    """Make the tables again if a row of them cannot be understood."""
+def rebuild_inconsistent(connection: Transaction, clock: Clock) -> bool:
+    """Make the tables again if a row of them cannot be understood; return whether that was so."""
     if not store.is_created(connection) or store.is_intact(connection):
-        return Counter()
+        return False
     rebuild(connection, clock)
-    return Counter({"lessons": 1})
+    return True
 
 
 def rebuild(connection: Transaction, clock: Clock) -> None:

@@ -27,6 +27,7 @@ from sync.log import store as log_store
 from sync.log.event_types import LESSON_OBSERVED, LESSON_REMOVED, LESSON_TYPES, USER_FEEDBACK
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin, text_in
+from sync.log.projections.runner import rebuild_and_retry
 from sync.redaction import Redactor
 
 R = TypeVar("R")
@@ -52,7 +53,6 @@ class LessonService:
         self._clock = clock
         self._draft_erasure = draft_erasure
         self.drafts = LessonDrafts(redactor, clock)
-        log.database.row_repairs.functions.append(partial(projection.repair, clock=clock))
 
     async def all(self) -> list[Lesson]:
         """Every lesson, oldest first."""
@@ -87,9 +87,12 @@ class LessonService:
             if await database.write(partial(projection.catch_up, clock=self._clock)):
                 await database.purge(wait_for_readers=False)
 
-        if not await database.read(projection.is_current):
-            await database.upkeep.run(catch_up)
-        return await database.read(work)
+        async def read() -> R:
+            if not await database.read(projection.is_current):
+                await database.upkeep.run(catch_up)
+            return await database.read(work)
+
+        return await rebuild_and_retry(database, read, partial(projection.rebuild_inconsistent, clock=self._clock))
 
     async def write(self, decide: Callable[[Transaction], tuple[Sequence[EventDraft], Callable[[], R]]]) -> R:
         """Decide on up-to-date tables what to record, and record it, in one transaction."""
@@ -102,9 +105,11 @@ class LessonService:
                 has_removed = projection.catch_up(connection, self._clock) or has_removed
             return result(), has_removed
 
-        answer, has_removed = await self._log.database.write(work)
+        database = self._log.database
+        rebuild = partial(projection.rebuild_inconsistent, clock=self._clock)
+        answer, has_removed = await rebuild_and_retry(database, lambda: database.write(work), rebuild)
         if has_removed:
-            await self._log.database.purge(wait_for_readers=False)
+            await database.purge(wait_for_readers=False)
         self._log.changed.increment()
         return answer
 

@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from sync.db.derived_tables import LESSON_INDEXES, LESSON_TABLES
 from sync.db.engine import Transaction
-from sync.db.row_repair import has_valid_rows
+from sync.db.row_checks import has_valid_rows
 from sync.errors import StorageCorrupt
 from sync.lessons import matching
 from sync.lessons.commands import command_key, is_risky
@@ -19,33 +20,6 @@ from sync.lessons.model import ERROR, Lesson, identity_of, lesson_state, text_fi
 from sync.log import store as log_store
 from sync.log.projections.registry import LESSON_FILES
 
-_TABLES: Final = {
-    "lesson_items": """create table lesson_items (
-      lesson_id text primary key, kind text not null, identity text not null, source text not null,
-      state text not null, shares_term integer not null, sessions text not null, project_ids text not null,
-      occurrences integer not null, helped integer not null, hurt integer not null, shown integer not null,
-      created_at text not null, last_at text not null, removed integer not null, content text not null
-    ) without rowid""",
-    "lesson_keys": "create table lesson_keys (key text, lesson_id text, primary key (key, lesson_id)) without rowid",
-    "lesson_terms": """create table lesson_terms (
-      term text, lesson_id text, primary key (term, lesson_id)) without rowid""",
-    "lesson_shown": """create table lesson_shown (
-      session_id text, lesson_id text, position integer, primary key (session_id, lesson_id)) without rowid""",
-    "lesson_feedback": """create table lesson_feedback (
-      event_id text primary key, instinct_id text not null, lesson_id text not null) without rowid""",
-    "lesson_calls": """create table lesson_calls (
-      position integer primary key, session_id text not null, project_id text not null, tool text not null,
-      command text not null, command_key text, file_path text not null, error_key text, error_type text not null,
-      message text not null, language text not null)""",
-}
-_INDEXES: Final = (
-    "create index lesson_by_identity on lesson_items (identity)",
-    "create index lesson_shown_by_position on lesson_shown (position)",
-    "create index lesson_feedback_by_instinct on lesson_feedback (instinct_id)",
-    "create index lesson_calls_by_session on lesson_calls (session_id, position)",
-    "create index lesson_calls_by_command on lesson_calls (command_key, position)",
-    "create index lesson_calls_by_error on lesson_calls (error_key, position) where error_key is not null",
-)
 _ITEM: Final = (
     "lesson_id, kind, state, source, occurrences, helped, hurt, shown, created_at, last_at, project_ids, content"
 )
@@ -67,14 +41,14 @@ def is_created(connection: Transaction) -> bool:
 
 def is_intact(connection: Transaction) -> bool:
     """Whether every row of the tables can be understood."""
-    return has_valid_rows(connection, _TABLES) and connection.exec_driver_sql(_BAD_JSON).first() is None
+    return has_valid_rows(connection, LESSON_TABLES) and connection.exec_driver_sql(_BAD_JSON).first() is None
 
 
 def recreate_tables(connection: Transaction) -> None:
     """Drop the tables and create empty ones."""
-    for name in _TABLES:
+    for name in LESSON_TABLES:
         connection.exec_driver_sql(f"drop table if exists {name}")
-    for statement in (*_TABLES.values(), *_INDEXES):
+    for statement in (*LESSON_TABLES.values(), *LESSON_INDEXES):
         connection.exec_driver_sql(statement)
 
 
@@ -272,7 +246,7 @@ def _execute_with(connection: Transaction) -> matching.Execute:
 
 
 def _lesson(row: Any) -> Lesson:
-    """The lesson of a row. Raises StorageCorrupt, and what JSON raises, which makes the database repair the tables."""
+    """The lesson of a row. Raises StorageCorrupt, and what JSON raises: the tables are then built again."""
     if not all(map(isinstance, row, _ITEM_TYPES)):
         raise StorageCorrupt("a row of the lessons cannot be understood")
     names = _ITEM.replace(" ", "").split(",")[:-2]

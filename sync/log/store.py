@@ -193,8 +193,9 @@ def _is_erased(connection: Transaction, event: Event) -> bool:
 
 
 def insert_event(connection: Transaction, event: Event) -> Event:
-    """Insert one event; return it with its position."""
-    return replace(event, position=connection.execute(_INSERT, row_values(event)).lastrowid)
+    """Insert one event, at its position if it has one; return it with its position."""
+    values = row_values(event) | ({"position": event.position} if event.position > 0 else {})
+    return replace(event, position=connection.execute(_INSERT, values).lastrowid)
 
 
 def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> list[Event]:

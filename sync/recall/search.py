@@ -6,7 +6,6 @@ rows are read, of the rarest terms first.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,6 @@ from sync.recall.hits import MAX_RANKED_ITEMS, add_neighbours, rank_hits, with_r
 from sync.recall.index import store
 from sync.recall.index.extraction import DAILY_RECORD, TURN_KINDS
 from sync.recall.index.indexer import RecallIndexer
-from sync.recall.index.integrity import is_intact
 from sync.recall.index.item_filter import ItemFilter, project_term
 from sync.recall.model import Hit, Scope, ScoreParts, SearchRequest, SearchResult, Semantic
 from sync.recall.query import ParsedQuery, parse_query
@@ -83,14 +81,6 @@ class RecallService:
         self._result_cache_token: object = None
         self._document_frequencies = DocumentFrequencyCache()
         self._runs_indexer = False
-        log.database.row_repairs.functions.append(self._repair)
-
-    def _repair(self, connection: Transaction) -> Counter[str]:
-        """Rebuild the index if one of its rows is damaged."""
-        if not store.is_created(connection) or is_intact(connection):
-            return Counter()
-        self.projection_runner.reset(connection)
-        return Counter({"recall": 1})
 
     async def run_indexer(self, is_busy: Callable[[], bool] = lambda: False) -> None:
         """Index new events shortly after they are recorded, until cancelled; a query indexes the rest itself.
@@ -116,7 +106,7 @@ class RecallService:
             while (
                 self.semantic_index.is_enabled
                 and self._log.changed.count == seen
-                and await self.semantic_index.embed_next()
+                and await self.projection_runner.retrying(self.semantic_index.embed_next)
             ):
                 pass
             self.semantic_index.changed.increment()
@@ -132,7 +122,7 @@ class RecallService:
 
     async def catch_up(self) -> None:
         """Index all new events. Erased terms leave the term index and the write-ahead log too."""
-        await self.projection_runner.catch_up()
+        await self.projection_runner.retrying(self.projection_runner.catch_up)
         if self._indexer.has_erased_terms:
             self._indexer.has_erased_terms = False
             try:
@@ -161,7 +151,10 @@ class RecallService:
         return is_done
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Hits for a query, best first. Raises StorageError."""
+        """Hits for a query, best first. An inconsistent index is built again. Raises StorageError."""
+        return await self.projection_runner.retrying(lambda: self._search_index(request))
+
+    async def _search_index(self, request: SearchRequest) -> SearchResult:
         is_complete = await self._ensure_caught_up()
         token = self._log.database.change_token()
         if token != self._result_cache_token:
@@ -197,7 +190,7 @@ class RecallService:
             loaded = store.load_items(connection, find(connection))
             return [Hit(item, 1.0, ScoreParts(0.0, None, 0.0, 1.0), relevance=1.0) for item in loaded]
 
-        return await self._log.database.read(read)
+        return await self.projection_runner.retrying(lambda: self._log.database.read(read))
 
     async def _search(self, request: SearchRequest) -> SearchResult:
         now_ms = to_unix_ms(self._clock.now())

@@ -102,7 +102,7 @@ STEPS: Final[dict[str, str]] = {
     "copy the damaged": "shutil:copyfile",
     "rebuild": "sync.db.rebuild.salvage:_rebuild",
     "copy rows": "sync.db.rebuild.row_copy:_insert_rows",
-    "repair": "sync.db.rebuild.salvage:rebuild_outbox",
+    "complete the log": "sync.db.rebuild.salvage:_complete",
     "sync the new": "sync.db.rebuild.salvage:sync_to_disk",
     "put in place": "sync.db.rebuild.salvage:_swap_in_salvaged",
     "move aside": "pathlib:Path.rename",

@@ -31,6 +31,8 @@ ROWS_PER_READ: Final = 512  # rows asked for at once
 KEYS_PER_PAGE: Final = 32  # more events or versions than fit on a page
 MAX_FINDINGS: Final = 100  # findings of integrity_check that are counted
 
+_POSITION_OF_ID: Final = "select position from events indexed by sqlite_autoindex_events_1 where event_id = ?"
+
 Row = dict[str, Any]
 Values = tuple[Any, ...]
 
@@ -42,6 +44,7 @@ class CorruptDatabase:
         self._connection = connection
         self._max_keys = pages * KEYS_PER_PAGE  # how many keys the file can hold
         self.damaged_tables: set[str] = set()
+        self.denied_ids: set[str] = set()  # of events whose own index denies them
 
     def close(self) -> None:
         self._connection.close()
@@ -76,6 +79,18 @@ class CorruptDatabase:
         except corruption_errors():
             return 0
         return row[0] if row and isinstance(row[0], int) else 0
+
+    def has_its_own_id(self, row: Row) -> bool:
+        """False if the index denies the id of an event that the server can give back: a bit flipped in one of them."""
+        try:
+            found = self._connection.execute(_POSITION_OF_ID, (row["event_id"],)).fetchone()
+        except corruption_errors():
+            return True
+        if row["server_seq"] is None or (found is not None and found[0] == row["position"]):
+            return True
+        self.damaged_tables.add("events")
+        self.denied_ids.add(row["event_id"])
+        return False
 
     def rows(self, table: Table, key: str, recorded: int, **fixed: str) -> Iterator[Row]:
         """The sound rows by their keys. `recorded`: the highest key by SQLite's record; `fixed`: a column before it."""

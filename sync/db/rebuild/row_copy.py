@@ -3,24 +3,21 @@
 Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again.
 """
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, Table, text
 
 from sync.db.rebuild.corrupt_reader import CorruptDatabase, Row
 from sync.db.schema import (
-    accounts,
+    KEYED_TABLES,
+    SMALL_TABLES,
     deliveries,
-    device_keys,
-    erased_lines,
-    erasure_key,
     events,
-    paired_devices,
     quarantine,
-    replica,
     table_of_watermark,
     watermarks,
     written,
@@ -38,23 +35,24 @@ def copy_readable_rows(
 ) -> dict[str, int]:
     """Of the later ones what those before did not have."""
     copied: Counter[str] = Counter()
-    for table, key in ((events, "position"), (written, "version")):
+    for table, key in KEYED_TABLES:
         for damaged in sources:
-            copied[table.name] += _insert_rows(
-                target, table, damaged.rows(table, key, damaged.recorded_sequence(table))
-            )
+            rows = damaged.rows(table, key, damaged.recorded_sequence(table))
+            sound = filter(damaged.has_its_own_id, rows) if table is events else rows
+            copied[table.name] += _insert_rows(target, table, sound)
     last = _highest_key(target, events, "position")
     for damaged in sources:
         for table in (deliveries, quarantine):
             rows = damaged.rows(table, "position", last, destination=destination)
             copied[table.name] += _insert_rows(target, table, rows)
-        for table in (replica, accounts, watermarks, erasure_key, erased_lines, device_keys, paired_devices):
-            copied[table.name] += _insert_rows(target, table, damaged.all_rows(table))
+        for table in SMALL_TABLES:
+            if table is not quarantine:
+                copied[table.name] += _insert_rows(target, table, damaged.all_rows(table))
     if copied[events.name] < max(damaged.highest_key_used(events, last) for damaged in sources):
         for damaged in sources:  # a page that is whole and in the wrong place costs rows without an error
             damaged.damaged_tables.add(events.name)
     _drop_orphaned_versions(sources, target)
-    for table, key in ((events, "position"), (written, "version")):
+    for table, key in KEYED_TABLES:
         _reserve_used_keys(sources, target, table, _highest_key(target, table, key))
     return dict(copied)
 
@@ -109,14 +107,15 @@ def _reserve_used_keys(
 CLAIM_FOR_UNKNOWN_OWNER: Final = """
 insert or ignore into accounts (one, user_id, label, claimed_at) values (1, ?, 'unknown owner', datetime('now'))
 """
-# The newest event that had to go somewhere, or was never numbered by a server, is our own.
-RESTORE_REPLICA_ROW: Final = """
+# The newest event of this device that had to go somewhere, or was never numbered by a server, names the replica.
+_RESTORE_REPLICA_ROW: Final = """
 insert or ignore into replica (one, replica_id, next_seq)
 select 1, replica_id, 1 from events
-where server_seq is null or position in (select position from deliveries)
+where (server_seq is null or position in (select position from deliveries)) and replica_id glob 'rep_*'
+and device_id in (select value from json_each(:own))
 order by position desc limit 1
 """
-ADVANCE_REPLICA: Final = """
+_ADVANCE_REPLICA: Final = """
 update replica set
   next_seq = max(next_seq,
     1 + coalesce((select max(replica_seq) from events where replica_id = replica.replica_id), 0)),
@@ -127,17 +126,23 @@ _CREATE_DELIVERIES: Final = """
 insert or ignore into deliveries (destination, position, state)
 select :to, position, case when server_seq is not null then 'acked'
   when position in (select position from quarantine where destination = :to) then 'quarantined' else 'pending' end
-from events where reach = 'cloud' and (server_seq is null or replica_id = (select replica_id from replica))
+from events where reach = 'cloud' and (replica_id = (select replica_id from replica)
+  or (server_seq is null and device_id in (select value from json_each(:own))))
 """  # what no server numbered is our own, whatever became of its replica's id
-REQUEUE_UNQUARANTINED: Final = """
+_REQUEUE_UNQUARANTINED: Final = """
 update deliveries set state = 'pending' where destination = :to and state = 'quarantined'
 and position not in (select position from quarantine where destination = :to)
 """
 
 
-def rebuild_outbox(target: sqlite3.Connection, destination: str) -> None:
+def rebuild_outbox(connection: Connection, destination: str, own_device_ids: Sequence[str]) -> None:
     """Rebuild what follows from the events: this replica's numbers, and what still has to be sent."""
-    target.execute(RESTORE_REPLICA_ROW)
-    target.execute(ADVANCE_REPLICA)
-    for statement in (_CREATE_DELIVERIES, REQUEUE_UNQUARANTINED):
-        target.execute(statement, {"to": destination})
+    values = {"to": destination, "own": json.dumps(own_device_ids)}
+    for statement in (_RESTORE_REPLICA_ROW, _ADVANCE_REPLICA, _CREATE_DELIVERIES, _REQUEUE_UNQUARANTINED):
+        connection.execute(text(statement), values if ":to" in statement or ":own" in statement else {})
+
+
+def count_missing(connection: Connection) -> int:
+    """How many positions up to the highest that was ever given have no event."""
+    given = "select coalesce(max(seq), 0) from sqlite_sequence where name = 'events'"
+    return int(connection.exec_driver_sql(f"select ({given}) - count(*) from events").scalar_one())  # noqa: S608 - words of ours

@@ -5,6 +5,7 @@ Nothing is deleted, and the new database is complete before anything is renamed.
 
 import asyncio
 import itertools
+import logging
 import os
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +22,13 @@ import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from sync.db.engine import BUSY_TIMEOUT_MS, Database, Transaction, engine_without_pragmas, transaction
-from sync.db.integrity import CorruptionFound, check_integrity, check_with_wal
+from sync.db.expected_schema import CorruptionFound
+from sync.db.integrity import check_before_migration, check_small_tables, check_with_wal
 from sync.db.migrate import known_migrations, migrate
 from sync.db.rebuild.corrupt_reader import CorruptDatabase, open_corrupt, refuse_newer_schema
-from sync.db.rebuild.row_copy import CLAIM_FOR_UNKNOWN_OWNER, copy_readable_rows, rebuild_outbox
+from sync.db.rebuild.row_copy import CLAIM_FOR_UNKNOWN_OWNER, copy_readable_rows
 from sync.db.schema import UNKNOWN_OWNER, accounts, events, replica, watermarks, written
-from sync.db.sqlite_errors import corruption_errors, translate_sqlite_errors, translate_undecodable_schema
+from sync.db.sqlite_errors import corruption_errors, translate_sqlite_errors
 from sync.db.write_lock import BEGIN_IMMEDIATE
 from sync.encryption import emptied_marker
 from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess
@@ -39,27 +42,36 @@ SALVAGE_PREFIX: Final = ".salvage-"  # the beginning of the name of the folder i
 WAL_LEFT_OUT: Final = "the write-ahead log"  # in the list of what was lost
 FINISHED_SUFFIX: Final = "salvaged"  # the suffix of a new database that only has to be put in place
 
+log = logging.getLogger(__name__)
+
+
+class LogCompletion(msgspec.Struct, frozen=True):
+    """How the log of a salvaged database was completed. `missing`: events that were found nowhere on this device."""
+
+    former_replica_id: str
+    missing: int
+    event_files: Path | None = None  # where the event files are kept
+
 
 class SalvageResult(msgspec.Struct, frozen=True):
-    """The result of a salvage. `lost` says in one line what could not be read; never content.
-
-    `former_replica_id`: the replica that the damaged database was.
-    """
+    """The result of a salvage. `lost` says in one line what could not be read; never content."""
 
     moved_to: Path
     copied: Mapping[str, int]
     lost: str
-    former_replica_id: str
+    completion: LogCompletion
 
 
-ForkReplica = Callable[[Transaction, AbstractSet[str]], str]
-"""Makes a salvaged database a new replica, given the tables with losses; returns the replaced replica."""
+CompleteLog = Callable[[Transaction, AbstractSet[str], AbstractSet[str]], LogCompletion]
+"""Completes a salvaged database and makes it a new replica, given the tables with losses and ids that are damaged."""
 
 
 class _CopyResult(msgspec.Struct, frozen=True):
     copied: Mapping[str, int]
     failed: frozenset[str]
     findings: int
+    denied_ids: frozenset[str]
+    is_empty: bool = False  # nothing could be read at all
 
 
 async def open_or_salvage(
@@ -70,7 +82,7 @@ async def open_or_salvage(
     thorough: bool,
     destination: str,
     now: datetime,
-    fork_replica: ForkReplica,
+    complete_log: CompleteLog,
 ) -> tuple[Database, SalvageResult | None]:
     """Open the database; if it is damaged and this process holds the sidecar lock, salvage it first.
 
@@ -82,22 +94,24 @@ async def open_or_salvage(
         return await Database.open(path, access, wait=False), None
     await asyncio.to_thread(finish_salvage, path)
     try:
-        return await _open_checked(path, access, thorough=thorough), None
+        return await _open_checked(path, access, destination, thorough=thorough), None
     except StorageCorrupt as error:
         of_sqlite = isinstance(error.__cause__, (DBAPIError, *corruption_errors()))
         if not of_sqlite and not isinstance(error, (CorruptionFound, EmptiedDatabase)):
             raise  # another program's database: SQLite has nothing to say against it
-    salvage = await asyncio.to_thread(_salvage, path, access, destination, now, fork_replica)
+        log.warning("%s is salvaged: %s", path.name, error.message)
+    salvage = await asyncio.to_thread(_salvage, path, access, destination, now, complete_log)
     return await Database.open(path, access), salvage
 
 
-async def _open_checked(path: Path, access: DatabaseAccess, *, thorough: bool) -> Database:
-    looked_at = await asyncio.to_thread(check_with_wal, path, access)
-    database = await Database.open(path, access)
+async def _open_checked(path: Path, access: DatabaseAccess, destination: str, *, thorough: bool) -> Database:
+    is_checked = await asyncio.to_thread(check_with_wal, path, access)
+    check = partial(check_before_migration, path=path, thorough=thorough and not is_checked)
+    database = await Database.open(path, access, check=check)
     try:
-        if thorough and not looked_at:
-            with translate_undecodable_schema():
-                await database.read(lambda connection: check_integrity(connection.connection.driver_connection, path))
+        await database.read(
+            lambda connection: check_small_tables(connection.connection.driver_connection, path, destination)
+        )
     except BaseException:
         await database.close()
         raise
@@ -105,7 +119,7 @@ async def _open_checked(path: Path, access: DatabaseAccess, *, thorough: bool) -
 
 
 def _salvage(
-    path: Path, access: DatabaseAccess, destination: str, now: datetime, fork_replica: ForkReplica
+    path: Path, access: DatabaseAccess, destination: str, now: datetime, complete_log: CompleteLog
 ) -> SalvageResult:
     with translate_os_errors(path):
         path.touch(PRIVATE_FILE)  # one that is gone is kept as an empty one, with the log that it left
@@ -118,21 +132,21 @@ def _salvage(
                 shutil.copyfile(_file_of(path, part), _file_of(copy, part))
         with translate_sqlite_errors():
             saved = _rebuild(copy, new, access, destination)
-            former = _run_fork(new, access, saved, fork_replica)
+            completion = _complete(new, access, saved, complete_log)
         sync_to_disk(new)
         new.replace(_finished_path(path))
         if os.name != "nt":  # there an open file cannot be renamed: after the lock is gone
             moved_to = _swap_in_salvaged(path, now)
     if os.name == "nt":
         moved_to = _swap_in_salvaged(path, now)
-    return SalvageResult(moved_to, saved.copied, _describe_lost(saved), former)
+    return SalvageResult(moved_to, saved.copied, _describe_lost(saved, completion.missing), completion)
 
 
-def _run_fork(new: Path, access: DatabaseAccess, result: _CopyResult, fork_replica: ForkReplica) -> str:
+def _complete(new: Path, access: DatabaseAccess, result: _CopyResult, complete_log: CompleteLog) -> LogCompletion:
     engine = engine_without_pragmas(new, access)
     try:
         with transaction(engine, BEGIN_IMMEDIATE) as connection:
-            return fork_replica(connection, result.failed)
+            return complete_log(connection, result.failed, result.denied_ids)
     finally:
         engine.dispose()
 
@@ -246,9 +260,9 @@ def _rebuild(copy: Path, new: Path, access: DatabaseAccess, destination: str) ->
             failed = frozenset.intersection(*(frozenset(damaged.damaged_tables) for damaged in sources))
         if accounts.name in failed:
             target.execute(CLAIM_FOR_UNKNOWN_OWNER, (UNKNOWN_OWNER,))
-        rebuild_outbox(target, destination)
         target.execute("commit")
-    return _CopyResult(copied, failed, findings)
+    denied_ids = frozenset(name for damaged in sources for name in damaged.denied_ids)
+    return _CopyResult(copied, failed, findings, denied_ids, is_empty=not sources)
 
 
 def _open_sources(copy: Path, new: Path, access: DatabaseAccess) -> list[CorruptDatabase]:
@@ -290,6 +304,10 @@ def _first_page(path: Path, access: DatabaseAccess) -> bytes:
     return page if access.key is None else decrypt_database(page, b"", access.key)
 
 
-def _describe_lost(result: _CopyResult) -> str:
-    tables = ", ".join(sorted(result.failed)) or "nothing that is known of"
+def _describe_lost(result: _CopyResult, missing: int) -> str:
+    """What was found nowhere on this device: events by their number, other tables by their name."""
+    counted = [f"{events.name} (up to {missing})"] if missing else []
+    is_known = bool(missing) or not result.is_empty
+    names = sorted([*counted, *(result.failed - {events.name} if is_known else result.failed)])
+    tables = ", ".join(names) or "nothing that is known of"
     return f"{tables} (integrity_check: {result.findings} findings)"

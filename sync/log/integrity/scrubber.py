@@ -4,13 +4,14 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from sync.db.integrity import request_full_check
 from sync.log.integrity import store as integrity_store
 from sync.log.log import EventLog
 
 INTERVAL: Final = 60.0  # seconds between two batches
 BATCH_EVENTS: Final = 2_000  # some ten milliseconds
 
-HINT: Final = "`xiaobai-memory events verify` names them all"
+HINT: Final = "the next start of the sidecar fetches them again; `xiaobai-memory events verify` names them"
 
 
 class LogScrubber:
@@ -32,4 +33,5 @@ class LogScrubber:
         check = partial(integrity_store.check_index_batch, after=self._after, limit=BATCH_EVENTS)
         self._after, wrong_ids = await self._log.database.read(check)
         if wrong_ids:
+            await asyncio.to_thread(request_full_check, self._log.database.path)
             self.warning = f"log_damaged: {len(wrong_ids)} events are not what the index says ({wrong_ids[0]}); {HINT}"

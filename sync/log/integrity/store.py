@@ -1,14 +1,17 @@
-"""SQL of `events verify`: what must be true of a log at rest."""
+"""SQL of `events verify`: what must be true of a log at rest; and what puts events back into a salvaged log."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import text
+from msgspec.structs import replace
+from sqlalchemy import bindparam, text, update
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
+from sync.db.schema import events
 from sync.log import store
+from sync.log.identity import store as identity_store
 from sync.log.local_state import RETURNED_NUMBER
 from sync.log.model import Event
 
@@ -99,3 +102,33 @@ def check_index_batch(connection: Transaction, after: int, limit: int) -> tuple[
     batch = {"after": after, "most": limit}
     wrong_ids = list(connection.execute(_UNLIKE_INDEX, batch).scalars())
     return int(connection.execute(_END, batch).scalar() or 0), wrong_ids
+
+
+_MEND: Final = (
+    update(events)
+    .where(events.c.position == bindparam("at"))
+    .values(event_id=bindparam("id"), payload=bindparam("whole"))
+)
+
+
+def restore_events(connection: Transaction, candidates: Sequence[Event]) -> int:
+    """Insert the unknown of these events, each at its own position if that is free; return how many there were.
+
+    A stored event of the same device and time at that position is the event itself with a damaged id: it is mended. An
+    event whose replica number another one has becomes a replica of its own.
+    """
+    known = store.known_ids(connection, [event.event_id for event in candidates])
+    unknown = {event.event_id: event for event in candidates if event.event_id not in known}.values()
+    at = [event.position for event in unknown]
+    held = {event.position: event for event in store.read_at_positions(connection, at)}
+    for event in unknown:
+        stored = held.get(event.position)
+        if stored is not None and (stored.device_id, stored.hlc) == (event.device_id, event.hlc):
+            whole = msgspec.json.encode(event.payload).decode()
+            connection.execute(_MEND, {"at": event.position, "id": event.event_id, "whole": whole})
+            continue
+        placed = event if stored is None else replace(event, position=0)
+        if identity_store.any_number_taken(connection, [event]):
+            placed = replace(placed, replica_id=event.event_id, replica_seq=1)
+        store.insert_event(connection, placed)
+    return len(unknown)

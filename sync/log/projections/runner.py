@@ -6,18 +6,24 @@ lock, runs a projection; other processes read what is there.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final, Protocol, TypeVar
 
 from sync.clock import Clock
-from sync.db.engine import Transaction
+from sync.db.engine import Database, Transaction
+from sync.db.sqlite_errors import may_be_bad_row
 from sync.log import store
 from sync.log.local_state import rules_name
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
 from sync.log.projections.registry import ProjectionEntry
 
+T = TypeVar("T")
+
 BATCH_EVENTS: Final = 100  # events in one transaction
+
+log = logging.getLogger(__name__)
 
 
 class Projection(Protocol):
@@ -31,11 +37,27 @@ class Projection(Protocol):
     def rules_version(self) -> int:
         """Raised whenever the same events would be stored in another way; the projection is then rebuilt."""
 
+    def is_consistent(self, connection: Transaction) -> bool:
+        """Return whether all data can be understood."""
+
     def clear(self, connection: Transaction) -> None:
         """Remove all data."""
 
     def apply(self, connection: Transaction, events: Sequence[Event]) -> None:
         """Add the next events. A `payload_forgotten` removes the data of the events that it names."""
+
+
+async def rebuild_and_retry(
+    database: Database, use: Callable[[], Coroutine[None, None, T]], rebuild: Callable[[Transaction], bool]
+) -> T:
+    """Use a projection; if that fails and `rebuild` found it inconsistent and cleared it, use it once more."""
+    try:
+        return await use()
+    except Exception as error:
+        if database.read_only or not may_be_bad_row(error) or not await database.write(rebuild):
+            raise
+    log.error("a projection could not be understood and is built again")
+    return await use()
 
 
 class ProjectionRunner:
@@ -69,6 +91,17 @@ class ProjectionRunner:
         """Clear the projection and apply all events; return how many."""
         await self._log.database.write(self.reset)
         return await self.catch_up(on_progress)
+
+    async def retrying(self, use: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Use the projection; if that fails because it is inconsistent, clear it and use it once more."""
+
+        def clear_inconsistent(connection: Transaction) -> bool:
+            if self.projection.is_consistent(connection):
+                return False
+            self.reset(connection)
+            return True
+
+        return await rebuild_and_retry(self._log.database, use, clear_inconsistent)
 
     def backlog(self, connection: Transaction) -> int:
         """Return how many positions are still to apply; all, and at least one, if the rules changed."""

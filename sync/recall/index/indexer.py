@@ -35,6 +35,7 @@ from sync.recall.index.extraction import (
     item_id,
     record_time_ms,
 )
+from sync.recall.index.integrity import is_intact
 from sync.recall.index.store import ItemRow
 
 SCHEMA_VERSION: Final = 9  # raised whenever terms, items or tables change
@@ -50,6 +51,10 @@ class RecallIndexer:
     def __init__(self) -> None:
         self.has_erased_terms = True  # whether the term index or the write-ahead log may contain erased terms
         self.batch_count = 0
+
+    def is_consistent(self, connection: Transaction) -> bool:
+        """Whether every row of the index can be understood."""
+        return not store.is_created(connection) or is_intact(connection)
 
     def clear(self, connection: Transaction) -> None:
         store.recreate_tables(connection)

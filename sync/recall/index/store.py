@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.clock import EPOCH
+from sync.db.derived_tables import RECALL_TABLES, VECTOR_TABLES
 from sync.db.engine import Transaction
 from sync.log.authorship import authorship
 from sync.recall.index import vector_store
@@ -23,21 +24,6 @@ from sync.recall.index.item_filter import ItemFilter, project_term
 from sync.recall.model import StoredItem
 from sync.recall.text.tokenizer import index_terms
 
-_TABLES: Final = (
-    """create table recall_items (
-      id integer primary key, born integer not null, said integer not null, entry_id text, kind text not null,
-      project_id text not null, ts_ms integer not null, length integer not null, importance real not null,
-      marks text not null, text text not null
-    )""",
-    "create unique index recall_by_entry on recall_items (entry_id) where entry_id is not null",
-    "create index recall_by_birth on recall_items (born) where born <> id",
-    "create index recall_by_time on recall_items (ts_ms)",
-    """create virtual table recall_words using fts5(
-      words, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_./#+@:-'"
-    )""",
-    "create table recall_totals (one integer primary key check (one = 1), items integer, length integer)",
-    "insert into recall_totals values (1, 0, 0)",
-)
 _UNMERGED_TABLE: Final = "recall_unmerged"
 _TABLE_NAMES: Final = ("recall_items", "recall_totals", _UNMERGED_TABLE)
 _COLUMNS: Final = "id, born, said, entry_id, kind, project_id, ts_ms, importance, marks, text"
@@ -90,7 +76,7 @@ def recreate_tables(connection: Transaction) -> None:
     drop_term_index(connection)
     for name in (*_TABLE_NAMES, *vector_store.TABLE_NAMES):
         connection.exec_driver_sql(f"drop table if exists {name}")
-    for statement in (*_TABLES, *vector_store.TABLES):
+    for statement in (*RECALL_TABLES, *VECTOR_TABLES):
         connection.exec_driver_sql(statement)
 
 

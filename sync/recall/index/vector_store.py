@@ -11,13 +11,6 @@ import msgspec
 
 from sync.db.engine import Transaction
 
-TABLES: Final = (
-    "create table recall_vectors (item_id integer primary key, dense integer not null, vector blob not null)",
-    """create table recall_model (
-      one integer primary key check (one = 1), name text not null, through integer not null, removed integer not null
-    )""",
-    "insert into recall_model values (1, '', 0, abs(random() % 1000000007))",  # differs in every new index
-)
 CHUNK_VALUES: Final = 500  # parameters of one statement
 TABLE_NAMES: Final = ("recall_vectors", "recall_model")
 

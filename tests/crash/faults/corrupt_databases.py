@@ -18,7 +18,8 @@ from typing import Any, Final
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.auth import owner_store
 from sync.db.engine import Database, Transaction
-from sync.db.rebuild.salvage import SalvageResult, open_or_salvage
+from sync.db.rebuild.row_copy import count_missing, rebuild_outbox
+from sync.db.rebuild.salvage import LogCompletion, SalvageResult, open_or_salvage
 from sync.encryption import emptied_marker
 from sync.errors import SchemaTooNew, StorageCorrupt
 from sync.log import outbox_store
@@ -168,10 +169,11 @@ def trial(seed: int) -> tuple[str, str]:
 async def _check_opened(before: IntactDatabase, data: bytes, damage: Damage) -> str:
     clock = FixedClock(seed=3)
 
-    def succeed(connection: Transaction, _: object) -> str:
+    def complete(connection: Transaction, *_: object) -> LogCompletion:
+        rebuild_outbox(connection, CLOUD, ("device-a",))
         former = log_store.ensure_replica_id(connection, clock)
         cloud_store.fork_replica(connection, clock)
-        return former
+        return LogCompletion(former, count_missing(connection))
 
     with tempfile.TemporaryDirectory(prefix="xiaobai-damage-") as folder:
         path = Path(folder) / "memory.db"
@@ -180,7 +182,7 @@ async def _check_opened(before: IntactDatabase, data: bytes, damage: Damage) -> 
         readable = _readable(Path(folder) / "look", data, before)
         try:
             database, salvage = await open_or_salvage(
-                path, sidecar=True, thorough=True, destination=CLOUD, now=START, fork_replica=succeed
+                path, sidecar=True, thorough=True, destination=CLOUD, now=START, complete_log=complete
             )
         except (SchemaTooNew, StorageCorrupt):
             assert data[:100] != before.database[:100], "refused although the header is ours"

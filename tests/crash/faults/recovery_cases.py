@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from sync.app import App
 from sync.cloud.contact import parse_contact
+from sync.db import integrity
 from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, CorruptDatabase
-from sync.db.row_repair import RowRepairs
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.versions import own_projection
 from sync.log.model import Event
@@ -168,5 +168,5 @@ BUGS: Final = (
         ((own_projection, "adopt_logged_ids", _ignore_restored),),
         0,
     ),
-    PlantedBug("a bad row of derived data stays", ((RowRepairs, "run", lambda *_: Counter()),), 8),
+    PlantedBug("a bad row of a small table stays", ((integrity, "check_rows", lambda *_: None),), 8),
 )

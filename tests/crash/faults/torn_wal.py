@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from sync.db.engine import Database
 from sync.db.rebuild.salvage import open_or_salvage
@@ -213,7 +213,7 @@ async def _check_opened(base: IntactLog, log: bytes, expected: int) -> None:
         path.write_bytes(base.database)
         path.with_name("memory.db-wal").write_bytes(log)
         database, _ = await open_or_salvage(
-            path, sidecar=True, thorough=True, destination=CLOUD, now=START, fork_replica=_fail_on_salvage
+            path, sidecar=True, thorough=True, destination=CLOUD, now=START, complete_log=_fail_on_salvage
         )
         try:
             await _holds(database, base, expected)
@@ -221,7 +221,7 @@ async def _check_opened(base: IntactLog, log: bytes, expected: int) -> None:
             await database.close()
 
 
-def _fail_on_salvage(*_: object) -> str:
+def _fail_on_salvage(*_: object) -> NoReturn:
     raise AssertionError("taken for damage")
 
 

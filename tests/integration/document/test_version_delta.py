@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from sync.db.engine import Transaction
-from sync.db.rebuild.salvage import open_or_salvage
+from sync.db.rebuild.salvage import LogCompletion, open_or_salvage
 from sync.db.schema import written
 from sync.document import store
 from sync.document.erasure.erasure import request
@@ -153,7 +153,12 @@ async def test_with_a_damaged_base_only_the_versions_that_differ_from_it_are_los
     path.write_bytes(content[:page] + b"\xa5" * 4096 + content[page + 4096 :])
 
     database, salvage = await open_or_salvage(
-        path, sidecar=True, thorough=True, destination="cloud", now=MORNING, fork_replica=lambda *_: ""
+        path,
+        sidecar=True,
+        thorough=True,
+        destination="cloud",
+        now=MORNING,
+        complete_log=lambda *_: LogCompletion("", 0),
     )
     try:
         kept = await database.read(lambda connection: store.export_page(connection, after=0, limit=1000))

@@ -1,4 +1,4 @@
-"""A row of the lessons' tables, or of the ledger of sessions, that cannot be understood stops nothing."""
+"""A row of the lessons' tables that cannot be understood stops nothing."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sync.context import store as context_store
-from sync.lessons import store
+from sync.db.derived_tables import LESSON_TABLES
 from sync.lessons.capture import LessonCapture
 from sync.lessons.matching import MatchRequest
 from sync.lessons.service import LessonService
@@ -47,7 +46,7 @@ def corrupt_newest_row(path: Path, table: str, column: str, garbage: str) -> boo
     return False
 
 
-@pytest.mark.parametrize("table", first_in_test(store._TABLES))
+@pytest.mark.parametrize("table", first_in_test(LESSON_TABLES))
 @pytest.mark.parametrize("garbage", first_in_test(reversed(GARBAGE), 2))
 async def test_lessons_are_found_and_learned_whatever_a_row_says(
     device: Device, lessons: LessonService, table: str, garbage: str
@@ -68,18 +67,4 @@ async def test_lessons_are_found_and_learned_whatever_a_row_says(
         await lessons.of_failed_calls()
         await lessons.learn("error", {"error": {"message": f"another error {number}"}, "tags": ["a"]})
         if garbage == "cast(x'ff' as text)":  # it cannot be read at all, so the tables were made again
-            await lessons._log.database.repair_derived_rows()
             assert CHAIN.cure_text in await capture(lessons, CHAIN.failing, f"again {number}")
-
-
-async def test_a_session_is_given_its_context_whatever_the_ledger_says(device: Device) -> None:
-    database = device.log.database
-    database.row_repairs.functions.append(context_store.repair)
-    for column in ("session_id", "event_id", "given_ms"):
-        for garbage in GARBAGE:
-            await database.write(context_store.record_given, "s", ["evt_1"], 1)
-            assert corrupt_newest_row(database.path, "context_given", column, garbage)
-            await database.read(context_store.given_ids, "s")
-            await database.write(context_store.record_given, "s", ["evt_2"], 1)
-            assert "evt_2" in await database.read(context_store.given_ids, "s")
-            await database.write(lambda connection: connection.exec_driver_sql("drop table context_given"))

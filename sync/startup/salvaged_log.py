@@ -1,0 +1,104 @@
+"""Complete the log of a salvaged database from the profile's event files, and continue it as a new replica.
+
+Above log, cloud and document, because a salvage concerns all three: the log's numbers are no longer safe, the server
+must learn which replica is replaced, and the file's lines are known already. See docs/decisions/037-one-way-back.md.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from sync.accounts.profiles import change_installation, read_installation
+from sync.clock import Clock, to_unix_ms
+from sync.cloud import replication_store as cloud_store
+from sync.db.engine import Transaction
+from sync.db.rebuild.row_copy import count_missing, rebuild_outbox
+from sync.db.rebuild.salvage import LogCompletion
+from sync.db.schema import DOCUMENT_LOG_OFFSET, RECOVERY_STARTED, events, watermarks, written
+from sync.jsonl.model import decode_line
+from sync.log import store as log_store
+from sync.log.event_types import RETRACTING_TYPES
+from sync.log.integrity.store import restore_events
+from sync.log.model import CLOUD, Event
+from sync.log.projections.registry import ARCHIVE_RETRACTIONS, ERASURE
+from sync.log.retractions import Retractions
+from sync.settings.settings import Settings
+from sync.system.files import translate_os_errors
+
+BATCH_EVENTS: Final = 500
+KEPT_PREFIX: Final = "events.damaged-"
+
+
+def complete_log(
+    settings: Settings,
+    clock: Clock,
+    folder: Path,
+    connection: Transaction,
+    lost_tables: AbstractSet[str],
+    denied_ids: AbstractSet[str],
+) -> LogCompletion:
+    """Add what the event files below `folder` have and the rows do not; then become a new replica.
+
+    Nothing is committed before the files are read; they are then kept aside, and written again from the log.
+    """
+    installation = read_installation(settings.data_dir)
+    device_id, earlier = installation.device_identity(settings.device_id) if installation else ("", ())
+    tree = _event_tree(folder)
+    restored = 0 if tree is None else _restore_events(connection, tree, denied_ids)
+    rebuild_outbox(connection, CLOUD, (device_id, *earlier))
+    former = log_store.ensure_replica_id(connection, clock)
+    log_store.reset_projections(connection)
+    for entry in (ERASURE, ARCHIVE_RETRACTIONS):  # what came back may have been erased meanwhile
+        log_store.set_watermark(connection, entry.name, 0, clock)
+    if restored or lost_tables & {events.name, written.name, watermarks.name}:
+        log_store.set_watermark(connection, DOCUMENT_LOG_OFFSET, 0, clock)
+        log_store.set_watermark(connection, RECOVERY_STARTED, to_unix_ms(clock.now()), clock)
+    cloud_store.fork_replica(connection, clock)
+    change_installation(settings.data_dir, lambda now: replace(now, former=former))
+    kept = None if tree is None else _keep_aside(tree, clock.now())
+    return LogCompletion(former, count_missing(connection), kept)
+
+
+def _event_tree(folder: Path) -> Path | None:
+    """The event files of the damaged database; those that a killed salvage has kept aside if there are no others."""
+    with translate_os_errors(folder):
+        if (folder / "events").is_dir():
+            return folder / "events"
+        return max(folder.glob(f"{KEPT_PREFIX}*"), default=None) if folder.is_dir() else None
+
+
+def _restore_events(connection: Transaction, tree: Path, denied_ids: AbstractSet[str]) -> int:
+    """Add the unknown events of the files, the retractions first; return how many."""
+    first = [event for event in _read_events(tree, denied_ids) if event.type in RETRACTING_TYPES]
+    restored, retractions = restore_events(connection, first), Retractions()
+    retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
+    others = (event for event in _read_events(tree, denied_ids) if event.type not in RETRACTING_TYPES)
+    while batch := [retractions.effective_event(event) for event in itertools.islice(others, BATCH_EVENTS)]:
+        restored += restore_events(connection, batch)
+    return restored
+
+
+def _read_events(tree: Path, denied_ids: AbstractSet[str]) -> Iterator[Event]:
+    """The events of the lines that can be read. The files may have been written from rows that were damaged already."""
+    with translate_os_errors(tree):
+        for path in sorted(tree.glob("*/project_*_events.jsonl")):
+            with path.open("rb") as lines:
+                events_read = filter(None, map(decode_line, lines))
+                yield from (event for event in events_read if event.event_id not in denied_ids)
+
+
+def _keep_aside(tree: Path, now: datetime) -> Path:
+    if tree.name != "events":
+        return tree
+    kept = Path(os.path.realpath(tree.parent)) / f"{KEPT_PREFIX}{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    names = (kept if number == 1 else kept.with_name(f"{kept.name}-{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not name.exists())
+    with translate_os_errors(aside):
+        tree.rename(aside)
+    return aside
