@@ -287,6 +287,8 @@ class App:
         if self._watcher is not None:
             self._watcher.stop()
         if self.replicator is not None:
+            if self.is_sidecar:
+                await self.replicator.send_document()
             await self.replicator.stop()
 
     async def _run_indexer(self) -> None:

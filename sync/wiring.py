@@ -193,13 +193,24 @@ def login_flow(
     async def account_changed() -> None:
         await devices.record_own_name()
         if replicator is not None:
-            replicator.wake()
+            replicator.wake(with_document=True)
+
+    async def before_logout() -> None:
+        if replicator is not None:
+            await replicator.send_document()
 
     secrets = ProfileSecrets(
         session_store=lambda other: token_store(settings, other)(),
         device_key_store=lambda other: device_key_store(settings, other)(),
     )
-    return LoginFlow(active, account, clock=clock, secrets=secrets, on_account_change=account_changed)
+    return LoginFlow(
+        active,
+        account,
+        clock=clock,
+        secrets=secrets,
+        on_account_change=account_changed,
+        before_logout=before_logout,
+    )
 
 
 def cloud(settings: Settings, clock: Clock) -> Cloud | None:

@@ -40,6 +40,7 @@ from sync.cloud.port import (
     SyncAnswer,
     SyncRequest,
 )
+from sync.cloud.replication.document_upload import DocumentVersion
 from sync.cloud.replication.erasure_guard import ErasureGuard, ErasureImpact
 from sync.cloud.replication.replicator import Replicator
 from sync.cloud.replication.sync_round import SyncRunner
@@ -356,6 +357,10 @@ class _FakeCloudDocument:
     def __init__(self) -> None:
         self.stored_documents: list[SnapshotRow] = []
         self.foreign_documents: list[str] = []
+
+    async def version(self) -> DocumentVersion | None:
+        row = await self.snapshot()
+        return None if row is None else DocumentVersion(row.content_sha256, has_unsent_erasure=False)
 
     async def snapshot(self) -> SnapshotRow | None:
         return self.stored_documents[-1] if self.stored_documents else None

@@ -50,8 +50,9 @@ class LoginFlow:
         clock: Clock,
         secrets: ProfileSecrets,
         on_account_change: Callable[[], Awaitable[None]],
+        before_logout: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_account_change` is called after a login or logout in this profile."""
+        """`on_account_change` is called after a login or logout in this profile; `before_logout` may still send."""
         self._data_dir = active.data_dir
         self._profile = active.profile
         self._log = active.events
@@ -61,6 +62,7 @@ class LoginFlow:
         self._secrets = secrets
         self._encryption = active.encryption
         self._on_account_change = on_account_change
+        self._before_logout = before_logout
         self._login_lock = ProcessLock(
             active.data_dir / "entrance.lock", timeout=LOCK_TIMEOUT, timeout_error=_login_busy_error
         )
@@ -90,6 +92,7 @@ class LoginFlow:
         owner = await self._account.owner_id()
         if remove:
             await self._check_removable(owner, even_unsent=even_unsent)
+        await self._before_logout()
         state = await self._account.log_out()
         if not remove:
             await self._on_account_change()

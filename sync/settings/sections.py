@@ -175,12 +175,22 @@ class LanSettings(SettingsSection, frozen=True):
 
 class SyncSettings(SettingsSection, frozen=True):
     poll_seconds: Annotated[
-        float, Meta(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
+        float,
+        Meta(
+            ge=0.2,
+            le=3600,
+            description="how often the server is polled; a quarter as often with realtime and by the account's only"
+            " device, less often if the server asks for it",
+        ),
     ] = 30.0
     timeout_seconds: Annotated[float, Meta(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
     push_events: Annotated[int, Meta(ge=1, le=500, description="most events in one request")] = 200
     realtime: Annotated[
-        bool, Meta(description="receive other devices' changes at once over Supabase Realtime; polling continues")
+        bool,
+        Meta(
+            description="receive other devices' changes at once over Supabase Realtime, while another device of the"
+            " account was seen within a week; polling continues"
+        ),
     ] = True
 
 

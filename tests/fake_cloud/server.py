@@ -99,6 +99,11 @@ class FakeServer:
         """Add a user who logs in with e-mail and password; their id."""
         return self.accounts.add_user(parse_contact(email=email), password)
 
+    def add_device(self, user_id: str, device_id: str, replica_id: str = "rep_b") -> None:
+        """Add a device of the user that was seen now, and is silent."""
+        now = self.clock.now().timestamp()
+        self.user_logs[user_id].devices.setdefault(device_id, FakeDevice(replica_id, now, now))
+
     def restore(self, user_id: str, keep: int, *, epoch: str | None = None) -> None:
         """Restore a backup: keep only the first `keep` events."""
         memory = self.user_logs[user_id]

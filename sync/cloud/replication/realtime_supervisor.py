@@ -1,4 +1,7 @@
-"""Keep one realtime channel open while a user is logged in, and wake the replicator.
+"""Keep one realtime channel open while a user is logged in on two devices or more, and wake the replicator.
+
+A project has few channels, and a device that is the only one of its account hears nothing there: it has none unless
+another was seen within a week.
 
 A notice is never data, so any failure only costs time: polling goes on, and the supervisor opens another channel after
 a random wait. Each new channel wakes the replicator, because notices may have been missed. Only a channel that lived
@@ -49,9 +52,13 @@ class RealtimeSupervisor:
         """Keep a channel open until cancelled. After a product error, wait and try again."""
         try:
             while True:
-                seen = self._account.changed.count
-                pause = await self._run_channel_and_pause()
-                await wait_for_any_change(pause, (self._account.changed, seen))
+                seen, rounds = self._account.changed.count, self._replicator.state_changed.count
+                if self._replicator.others.any_active():
+                    pause = await self._run_channel_and_pause()
+                    await wait_for_any_change(pause, (self._account.changed, seen))
+                else:
+                    self._set_state("off")
+                    await wait_for_any_change(None, (self._replicator.state_changed, rounds))
         finally:
             self._set_state("off")
 
@@ -59,6 +66,7 @@ class RealtimeSupervisor:
         """Open one channel and serve it to its end. Return the seconds to wait before the next one."""
         try:
             await self._run_channel()
+            self._set_state("off")
         except LoginRequired:
             self._set_state("off")
             return LOGIN_CHECK_INTERVAL
@@ -70,10 +78,10 @@ class RealtimeSupervisor:
             return max(MIN_RECONNECT_WAIT, backoff, error.retry_after or 0.0)
         except XiaobaiError as error:
             self._note_lost(error)
-        return REFUSED_RETRY_INTERVAL
+        return REFUSED_RETRY_INTERVAL  # or the other devices are silent
 
     async def _run_channel(self) -> None:
-        """Serve one channel. Never returns: a channel ends with an error."""
+        """Serve one channel. A channel ends with an error, or because the other devices are silent."""
         session, channel = await self._join()
         began = self._clock.monotonic()
         try:
@@ -102,7 +110,7 @@ class RealtimeSupervisor:
         unanswered: float | None = None  # when the first unanswered heartbeat was sent
         last_beat = self._clock.monotonic()
         seen = self._account.changed.count
-        while True:
+        while self._replicator.others.any_active():
             notice = await self._receive_once(channel)
             now = self._clock.monotonic()
             if notice is not None:

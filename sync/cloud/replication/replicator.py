@@ -1,12 +1,15 @@
 """Decide when a sync round runs: at once, at the next poll, or after a failure.
 
-`sync_now` and the loop share one round at a time. A failed round changes nothing: events that were not acknowledged
-stay pending and are sent again, and the server ignores ids that it already has.
+One round runs at a time. `sync_now` answers about a round that began after the call; the loop and frequent callers
+share the running one. A failed round changes nothing: events that were not acknowledged stay pending and are sent
+again, and the server ignores ids that it already has.
 """
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
@@ -43,7 +46,11 @@ TIMER_ERROR: Final = 0.001  # seconds by which a timer may end early; no probe f
 PROBE_JITTER: Final = 0.5
 REFUSED_RETRY_INTERVAL: Final = 300.0  # seconds, after an error that needs a person
 CONFLICT_RETRY_INTERVAL: Final = 60.0  # seconds; the server releases a silent replica after ten minutes
-POLL_FACTOR_WITH_CHANNEL: Final = 4  # polls are so many times rarer while a realtime channel is joined
+POLL_FACTOR_AT_REST: Final = 4  # polls are so many times rarer while a channel is joined, or nobody else is there
+MIN_SERVER_POLL: Final = 10.0  # seconds; bounds of what the server asks for
+MAX_SERVER_POLL: Final = 3600.0
+RECOVERY_SPREAD: Final = 60.0  # seconds over which devices come back after a long outage
+FINAL_ROUND_SECONDS: Final = 2.0  # for the document, before a logout or the end
 
 log = logging.getLogger(__name__)
 
@@ -59,11 +66,15 @@ class Replicator:
         self._wake = ChangeCounter()
         self._is_waiting = False  # `run` is between two rounds of its own
         self._round: asyncio.Task[RoundJson] | None = None
+        self._next_round: asyncio.Task[RoundJson] | None = None  # waits for the end of `_round`
+        self._has_begun = False  # `_round` has
+        self._with_document = False  # the next round sends the document also if it could wait
         self._failures = 0  # rounds in a row without an answer
         self._not_before = 0.0  # monotonic seconds; `sync_unless_backing_off` rests until then
         self._unreachable_since = 0.0  # monotonic seconds; when the failures in a row began
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
+        self.others = runner.others
         self.freshness = ChannelFreshness()
         self.state_changed = ChangeCounter()
 
@@ -85,15 +96,36 @@ class Replicator:
         return CloudStatus(self._state, cursor.synced_at, self._error, cursor, self.freshness.state)
 
     async def sync_now(self) -> RoundJson:
-        """Join the running round, or start one. Raises a CloudError; unsent events stay pending.
+        """Run a round that begins after this call. Raises a CloudError; unsent events stay pending.
 
-        Cancelling the caller does not cancel the round: others may have joined it.
+        Callers who wait for a running round to end share the next one. Cancelling the caller does not cancel it.
         """
-        if not self._in_round:
-            self._round = asyncio.create_task(self._run_round())
-            self._round.add_done_callback(consume_exception)  # a failure is kept in `status`
-        assert self._round is not None
-        return await asyncio.shield(self._round)
+        self._with_document = True
+        if self._next_round is None and self._in_round and self._has_begun:
+            self._next_round = _start(self._run_after(self._round))
+        return await self._join_round()
+
+    async def send_document(self) -> None:
+        """Send a changed document before a logout or the end, if the server answered a moment ago."""
+        with suppress(TimeoutError, CloudError, StorageError):
+            if self._state is CloudState.SYNCED and await self._runner.document.is_unsent():
+                async with asyncio.timeout(FINAL_ROUND_SECONDS):
+                    await self.sync_now()
+
+    async def _join_round(self) -> RoundJson:
+        """The round that waits, the running one, or a new one."""
+        if self._next_round is None and not self._in_round:
+            self._has_begun, self._round = False, _start(self._run_round())
+        joined = self._next_round or self._round
+        assert joined is not None
+        return await asyncio.shield(joined)
+
+    async def _run_after(self, running: asyncio.Task[RoundJson] | None) -> RoundJson:
+        """A round that begins when another has ended; how that ended does not matter."""
+        if running is not None:
+            await asyncio.wait([running])
+        self._round, self._next_round = self._next_round, None
+        return await self._run_round()
 
     async def sync_unless_backing_off(self) -> RoundJson:
         """`sync_now` for frequent callers: after several failures in a row, raise at once for a while.
@@ -104,7 +136,7 @@ class Replicator:
             raise self._error
         if self._clock.monotonic() < self._not_before:
             raise CloudUnavailable("the cloud did not answer a moment ago")
-        return await self.sync_now()
+        return await self._join_round()
 
     def is_fresh(self) -> bool:
         """Whether the local log is known to be up to date, without asking the server. False during a round."""
@@ -118,15 +150,16 @@ class Replicator:
         if self.freshness.has_unanswered and not self._in_round:
             self._wake.increment()
 
-    def wake(self) -> None:
+    def wake(self, *, with_document: bool = False) -> None:
         """End any wait: a user logged in or wants an answer now."""
+        self._with_document = self._with_document or with_document
         self._wake.increment()
 
     async def run(self) -> None:
         """Sync until cancelled. Never raises a product error: `status` shows it, and the loop waits."""
         while True:
             woken = self._wake.count
-            waiting = self._poll_seconds * (POLL_FACTOR_WITH_CHANNEL if self.freshness.is_joined else 1)
+            waiting = self._poll_interval()
             wakers = [(self._log.changed, self._log.changed.count)]
             try:
                 await self._sync_with_retry()
@@ -144,13 +177,22 @@ class Replicator:
 
     async def stop(self) -> None:
         """Cancel the running round. What it has not committed is pulled again after the next start."""
-        if self._round is not None and self._in_round:
-            self._round.cancel()
-            await asyncio.gather(self._round, return_exceptions=True)
+        tasks, self._next_round = (self._next_round, self._round), None
+        for task in tasks:
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
     @property
     def _in_round(self) -> bool:
         return self._round is not None and not self._round.done()
+
+    def _poll_interval(self) -> float:
+        """Seconds until the next poll: as the server asks, but not more often than this device is set to."""
+        asked = min(max(self._runner.poll_seconds or 0.0, MIN_SERVER_POLL), MAX_SERVER_POLL)
+        base = self._poll_seconds if self._runner.poll_seconds is None else max(self._poll_seconds, asked)
+        is_at_rest = self.freshness.is_joined or (self._state is CloudState.SYNCED and not self.others.any_active())
+        return base * (POLL_FACTOR_AT_REST if is_at_rest else 1)
 
     async def _sync_with_retry(self) -> None:
         async for attempt in AsyncRetrying(
@@ -160,7 +202,7 @@ class Replicator:
             reraise=True,
         ):
             with attempt:
-                await self.sync_now()
+                await self._join_round()
 
     def _retry_wait(self, state: RetryCallState) -> float:
         """Tenacity's wait: the backoff, or what the server asked for if that is longer."""
@@ -178,7 +220,10 @@ class Replicator:
         woken = (self._wake, self._wake.count)
         ends = self._clock.monotonic() + seconds
         while isinstance(self._error, CloudUnreachable) and (left := ends - self._clock.monotonic()) > TIMER_ERROR:
-            if await self._wait(min(self._probe_wait(), left), woken) or await self._runner.is_reachable():
+            if await self._wait(min(self._probe_wait(), left), woken):
+                return
+            if await self._runner.is_reachable():
+                await self._wait(self._recovery_wait(), woken)
                 return
         await self._wait(max(0.0, ends - self._clock.monotonic()), woken)
 
@@ -186,6 +231,11 @@ class Replicator:
         outage = self._clock.monotonic() - self._unreachable_since
         interval = SHORT_PROBE_SECONDS if outage < SHORT_OUTAGE_SECONDS else LONG_PROBE_SECONDS
         return Backoff(interval, interval, PROBE_JITTER).seconds(1, self._random_fraction())
+
+    def _recovery_wait(self) -> float:
+        """All devices notice the end of a long outage within moments; they must not come back at once."""
+        is_long = self._clock.monotonic() - self._unreachable_since >= SHORT_OUTAGE_SECONDS
+        return RECOVERY_SPREAD * self._random_fraction() if is_long else 0.0
 
     async def _wait(self, seconds: float, *signals: tuple[ChangeCounter, int]) -> bool:
         """Return False if the time ran out."""
@@ -199,9 +249,10 @@ class Replicator:
         return self._clock.random_bytes(1)[0] / 255
 
     async def _run_round(self) -> RoundJson:
-        began = self.freshness.begin_round()
+        self._has_begun, began = True, self.freshness.begin_round()
+        with_document, self._with_document = self._with_document, False
         try:
-            done = await self._runner.run_round()
+            done = await self._runner.run_round(with_document=with_document)
             cursor = await self._log.database.read(replication_store.read_cursor)
         except LoginRequired as error:
             self._set_state(CloudState.SIGNED_OUT, error if self._error is not None else None)
@@ -212,6 +263,7 @@ class Replicator:
                 self._unreachable_since = self._clock.monotonic()
             rest = BREAKER_BACKOFF.seconds(self._failures - BREAKER_FAILURES + 1)
             self._not_before = self._clock.monotonic() + max(rest, error.retry_after or 0.0)
+            self._with_document |= with_document
             self._set_state(CloudState.OFFLINE, error)
             raise
         except CloudError as error:
@@ -235,3 +287,10 @@ class Replicator:
                 self._wake.increment()  # another caller's answer ends the loop's wait
         self._state, self._error = state, error
         self.state_changed.increment()
+
+
+def _start(round_: Coroutine[Any, Any, RoundJson]) -> asyncio.Task[RoundJson]:
+    """A task that goes on without its callers. A failure is kept in `status`."""
+    task = asyncio.create_task(round_)
+    task.add_done_callback(consume_exception)
+    return task

@@ -23,6 +23,7 @@ from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import QUOTA_CODE, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.document_upload import DocumentSource, DocumentUpload, is_displaced
 from sync.cloud.replication.erasure_guard import ErasureGuard
+from sync.cloud.replication.other_devices import OtherDevices
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.status import RoundJson
 from sync.cloud.sync_decisions import PageVerdict, check_page, count_by_code, next_batch, split_batch
@@ -63,10 +64,10 @@ class SyncRunner:
         self._log = event_log
         self._account = account
         self._registration = DeviceRegistrar(account, facts, key, timeout=options.timeout_seconds)
-        self._document = DocumentUpload(document)
+        self.document = DocumentUpload(document, clock)
+        self.others = OtherDevices(event_log.device_id, clock)
+        self.poll_seconds: float | None = None  # what the server asks for
         self._erasures = erasures
-        self._seen_devices = set[str]()  # that pulled events came from
-        self._listed_devices: frozenset[str] | None = None  # whose keys were requested; None before the first request
         self._clock = clock
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
@@ -85,8 +86,12 @@ class SyncRunner:
         """Register again in the next round: an administrator may have removed the device."""
         self._registration.reset()
 
-    async def run_round(self) -> RoundJson:
-        """Run one round. Raises a CloudError or StorageError; what it has committed by then stays."""
+    async def run_round(self, *, with_document: bool = True) -> RoundJson:
+        """Run one round. Raises a CloudError or StorageError; what it has committed by then stays.
+
+        `with_document`: send the document also if it could wait.
+        """
+        self.document.at_once = with_document
         try:
             done = await self._run_until_caught_up()
             await self._report_quarantine()
@@ -109,7 +114,7 @@ class SyncRunner:
             waiting = await self._read_pending(only_device)
             events = next_batch(waiting.events, most_events=self._push_events)
             first = events[0].event_id if events else None
-            position = (waiting.cursor.epoch, waiting.cursor.seq, first, self._document.base_hash)
+            position = (waiting.cursor.epoch, waiting.cursor.seq, first, self.document.base_hash)
             if position in positions or resets > MAX_RESETS:
                 break  # the last answer brought nothing new, so the next one will not either
             positions.add(position)
@@ -171,16 +176,17 @@ class SyncRunner:
             self._last_report = refused
 
     async def _refresh_device_keys(self) -> None:
-        """Record the keys of the account's devices: once a process, and again if an unlisted device sends events."""
-        if self._erasures is None or (self._listed_devices is not None and self._seen_devices <= self._listed_devices):
+        """Record the account's devices: once a process, each day, and if an unlisted device sends events."""
+        if not self.others.must_be_listed():
             return
         try:
             rows = await self._call_with_token(await self._account.session(), self._account.cloud.list_devices)
         except CloudUnavailable as error:  # the next round tries again
             log.debug("the keys of the devices are not known yet (%s)", error.kind)
             return
-        await self._erasures.record_device_keys(rows)
-        self._listed_devices = frozenset(self._seen_devices | {row.device_id for row in rows})
+        if self._erasures is not None:
+            await self._erasures.record_device_keys(rows)
+        self.others.note_list(rows)
 
     async def _fork_replica(self) -> None:
         """Become a new replica: renumber the unsent events and tell the server which replica it replaces."""
@@ -199,7 +205,8 @@ class SyncRunner:
             is_reordered = not verdict.reset and log_store.order_version(connection) != order
             return new, new > 0 or is_reordered
 
-        self._seen_devices |= {event.device_id for event in answer.events}
+        self.others.note_events(answer.events)
+        self.poll_seconds = answer.poll_seconds
         try:
             new, has_changed = await self._log.database.write(apply)
         except DeviceForked:  # events that the server has keep their numbers
@@ -213,7 +220,7 @@ class SyncRunner:
         self, session: AuthSession, device_id: str, events: tuple[Event, ...], cursor: RemoteCursor
     ) -> tuple[SyncAnswer, int]:
         """Send events and the document. Return the last answer and how many events went into quarantine."""
-        snapshot = await self._document.next_snapshot() if device_id == self._log.device_id else None
+        snapshot = await self.document.next_snapshot() if device_id == self._log.device_id else None
         if self._erasures is not None:
             events = await self._erasures.signer.sign(events)
         request = SyncRequest(
@@ -233,7 +240,7 @@ class SyncRunner:
             if not events and snapshot is None:
                 raise
             return await self._retry_without_refused(session, request, cursor, error)
-        await self._document.on_answer(snapshot, answer.snapshot)
+        await self.document.on_answer(snapshot, answer.snapshot)
         return answer, 0
 
     async def _import_displaced(self, session: AuthSession, answer: SyncAnswer) -> bool:
@@ -243,7 +250,7 @@ class SyncRunner:
         stored = await self._call_with_token(
             session, lambda good: self._account.cloud.read_document(good, self._log.device_id)
         )
-        return await self._document.import_stored(stored)
+        return await self.document.import_stored(stored)
 
     async def _retry_without_refused(
         self, session: AuthSession, request: SyncRequest, cursor: RemoteCursor, error: Rejected
@@ -255,7 +262,7 @@ class SyncRunner:
             answer, _ = await self._push(session, request.device_id, (), cursor)  # now the document
             return answer, refused
         if request.snapshot is not None:
-            self._document.on_refusal(request.snapshot, error.code)
+            self.document.on_refusal(request.snapshot, error.code)
         return answer, 0
 
     async def _bisect_batch(self, session: AuthSession, request: SyncRequest) -> int:

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sync.cloud.port import SnapshotRow
+from sync.cloud.replication.document_upload import DocumentVersion
 from sync.document.markdown.model import Snapshot
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.redaction import Redactor
@@ -31,7 +32,12 @@ class CloudDocument:
         self._last_row: SnapshotRow | None = None
         self._last_sha256 = ""
         self._unconfirmed_snapshot: Snapshot | None = None
-        self._erased_through = 0
+        self._erased_through = self._erased_sent = 0  # positions up to which erasures are applied, here and there
+
+    async def version(self) -> DocumentVersion | None:
+        """The document as it is now; None if there is none."""
+        state = await self._document.cloud_history.state()
+        return None if state is None else DocumentVersion(state[0], state[1] != self._erased_sent)
 
     async def snapshot(self) -> SnapshotRow | None:
         """The document as it is sent, redacted; None if there is none, or if it is too large."""
@@ -55,6 +61,7 @@ class CloudDocument:
 
     async def mark_stored(self) -> None:
         """Note that the server has what `snapshot` returned last."""
+        self._erased_sent = self._erased_through
         if self._unconfirmed_snapshot is not None:
             await self._document.cloud_history.mark_sent(self._unconfirmed_snapshot, self._erased_through)
 

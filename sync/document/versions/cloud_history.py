@@ -51,6 +51,15 @@ class CloudHistory:
 
         return await self._log.database.read(read_outgoing)
 
+    async def state(self) -> tuple[str, int] | None:
+        """The hash of the document, and the log position up to which erasures are applied to it."""
+
+        def read_state(connection: Transaction) -> tuple[str, int] | None:
+            view = self._writer.current_view(connection)
+            return (view.sha256, _erased_through(connection)) if view.exists else None
+
+        return await self._log.database.read(read_state)
+
     async def mark_sent(self, snapshot: Snapshot, erased_through: int) -> None:
         """Note what the server has stored: the base of another program's edit there.
 

@@ -119,6 +119,8 @@ class TestTwoDevices:
         with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
             a.update("甲说")
             b.update("乙说")
+            for sidecar in (a, b):
+                sidecar.call("sync/now")
             wait_until(
                 lambda: [question_counts(row["content"]) for row in server.documents] == [{"甲说": 1}, {"乙说": 1}]
             )

@@ -1,5 +1,6 @@
-"""The original app beside the sidecar: it upserts its text into the device's row, with the user's own token."""
+"""The original app beside the sidecar: it upserts its text into the device's row, in the session that both use."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,14 +31,22 @@ def home(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
 class OriginalApp:
     """Loads the document of its device from the cloud, edits it, writes it back whole."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx.Client, data: Path) -> None:
         self._client = client
+        self._data = data
+
+    def use_shared_session(self) -> None:
+        """Another session of the account may not write what a device with a key has."""
+        for session in self._data.glob("profiles/*/session.json"):
+            token = json.loads(session.read_text("utf-8"))["access_token"]
+            self._client.headers["authorization"] = f"Bearer {token}"
 
     def load(self) -> str:
         rows = self._client.get("/rest/v1/ai_memory?select=content&device_id=eq.device-a").raise_for_status().json()
         return str(rows[0]["content"])
 
     def save(self, content: str) -> None:
+        self.use_shared_session()
         row = {"device_id": "device-a", "content": content, "updated_at": "2026-01-08T15:49:12Z"}
         headers = {"prefer": "resolution=merge-duplicates"}
         self._client.post(
@@ -51,13 +60,13 @@ class OriginalApp:
 
 
 @pytest.fixture
-def app(local_cloud: Cloud, user: User) -> Iterator[OriginalApp]:
+def app(local_cloud: Cloud, user: User, home: Home) -> Iterator[OriginalApp]:
     with httpx.Client(base_url=local_cloud.url, trust_env=False, timeout=30) as client:
         client.headers["apikey"] = local_cloud.publishable_key
         person = {"email": user.email, "password": user.password}
         token = client.post("/auth/v1/token?grant_type=password", json=person).raise_for_status().json()
         client.headers["authorization"] = f"Bearer {token['access_token']}"
-        yield OriginalApp(client)
+        yield OriginalApp(client, home.data)
 
 
 @contextmanager
@@ -95,7 +104,7 @@ def test_its_lines_come_into_the_file_and_its_removals_leave_it(
         sidecar.update("一")
         wait_for_lines(home, "一")
         type_lines(home, stays, goes, "- 电话 13812345678")
-        wait_until(lambda: server.documents and goes in server.documents[0]["content"])
+        wait_until(lambda: sidecar.call("sync/now") and server.documents and goes in server.documents[0]["content"])
         before = len(manual_edits(sidecar))
         app.edit(f"{goes}\n", f"{comes}\n- 电话不变\n")
         wait_for_lines(home, stays, comes)
@@ -117,7 +126,7 @@ def test_what_it_wrote_while_we_were_offline_and_what_we_did_meanwhile_are_both_
 ) -> None:
     with open_logged_in(home, user) as sidecar:
         sidecar.update("在线")
-        wait_until(lambda: server.documents and "在线" in server.documents[0]["content"])
+        wait_until(lambda: sidecar.call("sync/now") and server.documents and "在线" in server.documents[0]["content"])
         network.disconnect()
         sidecar.update("离线")
         theirs = unique_text("- 它")
@@ -135,7 +144,7 @@ def test_killed_as_soon_as_it_is_taken_in_it_is_there_once(
     theirs = unique_text("- 它")
     with open_logged_in(home, user) as sidecar:
         sidecar.update("一")
-        wait_until(lambda: server.documents and "一" in server.documents[0]["content"])
+        wait_until(lambda: sidecar.call("sync/now") and server.documents and "一" in server.documents[0]["content"])
         app.edit("### 工作习惯\n", f"### 工作习惯\n{theirs}\n")
         wait_for_lines(home, theirs)
         sidecar.kill()
@@ -155,7 +164,9 @@ def test_a_mass_delete_there_is_asked_about_and_then_put_back(
         sidecar.update("一")
         wait_for_lines(home, "一")
         type_lines(home, *lines)
-        wait_until(lambda: server.documents and lines[-1] in server.documents[0]["content"])
+        wait_until(
+            lambda: sidecar.call("sync/now") and server.documents and lines[-1] in server.documents[0]["content"]
+        )
         footer = app.load().splitlines()[-1]
         app.save(f"# AI 对话记忆\n\n## 用户偏好\n\n- 只剩这行\n\n{footer}\n")
         sidecar.call_until("sync/status", lambda told: "cloud_mass_delete" in told["document"]["warnings"])

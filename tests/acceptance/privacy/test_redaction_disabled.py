@@ -29,6 +29,7 @@ def test_the_file_holds_what_was_said_and_the_server_its_redacted_form(
         (told,) = sidecar.call("events/read", types=["exchange_recorded"])["events"]
         assert NUMBER not in str(told)
         server = ServerRows(local_cloud, user.user_id)
+        sidecar.call("sync/now")
         wait_until(lambda: any(PLACEHOLDER in str(row) for row in server.documents))
         assert NUMBER not in server.all_rows_as_text()
         assert PLACEHOLDER in str(server.events)

@@ -25,6 +25,15 @@ def home_b(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
     return Home(tmp_path / "b", device="device-b", **{**cloud_settings(local_cloud, network.url), **ONCE_AN_HOUR})
 
 
+@pytest.fixture(autouse=True)
+def seen_elsewhere(user: User, local_cloud: Cloud) -> None:
+    """Another device of the account: a device that is alone opens no channel."""
+    with psycopg.connect(local_cloud.database_url, autocommit=True) as connection:
+        connection.execute(
+            "insert into public.ai_memory_devices (user_id, device_id) values (%s, 'elsewhere')", [user.user_id]
+        )
+
+
 def open_listening_device(home: Home, user: User) -> Sidecar:
     """A device that has joined its channel and has stopped polling."""
     sidecar = Sidecar(home)

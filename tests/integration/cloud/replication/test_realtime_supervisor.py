@@ -51,9 +51,12 @@ class SleepyClock(LoopClock):
 Story = Callable[[Device, FakeServer], Awaitable[None]]
 
 
-def run_with_script(folder: Path, story: Story, *, log_in: bool = True, clock: LoopClock | None = None) -> None:
+def run_with_script(
+    folder: Path, story: Story, *, log_in: bool = True, clock: LoopClock | None = None, is_alone: bool = False
+) -> None:
     async def main() -> None:
-        async with open_listening_device(folder, clock or LoopClock(), log_in=log_in) as (device, server):
+        listening = open_listening_device(folder, clock or LoopClock(), log_in=log_in, is_alone=is_alone)
+        async with listening as (device, server):
             await story(device, server)
 
     run_in_virtual_time(main())
@@ -61,13 +64,15 @@ def run_with_script(folder: Path, story: Story, *, log_in: bool = True, clock: L
 
 @asynccontextmanager
 async def open_listening_device(
-    folder: Path, clock: LoopClock, *, log_in: bool
+    folder: Path, clock: LoopClock, *, log_in: bool, is_alone: bool
 ) -> AsyncIterator[tuple[Device, FakeServer]]:
     server = new_server(clock)
     options = SyncSettings(poll_seconds=POLL, timeout_seconds=10.0)
     async with open_device(folder / "a", server, clock=clock, single_threaded=True, options=options) as device:
         if log_in:
             await device.log_in()
+        if not is_alone:
+            server.add_device("user-1", "device-b")
         listener = RealtimeSupervisor(device.account, device.replicator, clock=clock, timeout=10.0)
         with background_task(device.replicator.run()) as loop, background_task(listener.run()) as ears:
             await asyncio.sleep(SOON)
@@ -283,11 +288,25 @@ def test_a_revoked_session_ends_the_channel_and_asks_no_more(tmp_path: Path) -> 
     run_with_script(tmp_path, story)
 
 
+def test_the_only_device_of_an_account_has_no_channel_until_another_is_seen(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        assert device.replicator.freshness.state == "off"
+        await asyncio.sleep(POLL)
+        assert device.cloud.count("open_channel") == 0
+        await push_from_other_device(server, device, 1)
+        device.replicator.wake()
+        await asyncio.sleep(SOON)
+        assert joined(device)
+
+    run_with_script(tmp_path, story, is_alone=True)
+
+
 def test_logging_in_opens_the_channel_and_logging_out_closes_it(tmp_path: Path) -> None:
     async def story(device: Device, server: FakeServer) -> None:
         assert device.replicator.freshness.state == "off"
         assert device.cloud.calls == []
         await device.log_in()
+        device.replicator.wake()
         await asyncio.sleep(SOON)
         assert joined(device)
         await device.account.log_out()

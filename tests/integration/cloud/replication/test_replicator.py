@@ -9,9 +9,14 @@ import pytest
 
 from sync.cloud.auth.account import REFRESH_MARGIN_SECONDS
 from sync.cloud.auth_port import AuthSession
+from sync.cloud.replication.document_upload import QUIET_SECONDS
 from sync.cloud.replication.replicator import (
     CONFLICT_RETRY_INTERVAL,
+    LONG_PROBE_SECONDS,
     MAX_RETRY_AFTER,
+    MAX_SERVER_POLL,
+    POLL_FACTOR_AT_REST,
+    RECOVERY_SPREAD,
     REFUSED_RETRY_INTERVAL,
     RETRY_BACKOFF,
 )
@@ -19,6 +24,7 @@ from sync.cloud.status import CloudState
 from sync.errors import (
     CloudError,
     CloudUnavailable,
+    CloudUnreachable,
     DeviceConflict,
     DeviceForked,
     Forbidden,
@@ -30,6 +36,7 @@ from sync.errors import (
 from sync.settings.sections import SyncSettings
 from tests.fake_cloud.auth import TOKEN_SECONDS
 from tests.fake_cloud.server import LIVE_SECONDS, FakeServer
+from tests.integration.cloud.replication.test_sync_round import document
 from tests.support import Device, LoopClock, background_task, intervals, new_server, open_device, run_in_virtual_time
 
 HOUR = 3600.0
@@ -37,25 +44,34 @@ POLL = 30.0
 
 
 def run_with_script(
-    folder: Path, script: Callable[[Device, FakeServer], Awaitable[None]], *, log_in: bool = True
+    folder: Path,
+    script: Callable[[Device, FakeServer], Awaitable[None]],
+    *,
+    log_in: bool = True,
+    is_alone: bool = False,
+    seed: int = 1,
 ) -> None:
-    """Run a device beside a script, in virtual time."""
+    """Run a device beside a script, in virtual time. `is_alone`: the account has no other device."""
 
     async def main() -> None:
-        async with open_running_device(folder, log_in=log_in) as (device, server):
+        async with open_running_device(folder, log_in=log_in, is_alone=is_alone, seed=seed) as (device, server):
             await script(device, server)
 
     run_in_virtual_time(main())
 
 
 @asynccontextmanager
-async def open_running_device(folder: Path, *, log_in: bool) -> AsyncIterator[tuple[Device, FakeServer]]:
-    clock = LoopClock()
+async def open_running_device(
+    folder: Path, *, log_in: bool, is_alone: bool = False, seed: int = 1
+) -> AsyncIterator[tuple[Device, FakeServer]]:
+    clock = LoopClock(seed=seed)
     server = new_server(clock)
     options = SyncSettings(poll_seconds=POLL, timeout_seconds=10.0)
     async with open_device(folder / "a", server, clock=clock, single_threaded=True, options=options) as device:
         if log_in:
             await device.log_in()
+        if not is_alone:
+            server.add_device("user-1", "device-b")
         with background_task(device.replicator.run()) as task:
             yield device, server
             assert not task.done(), "the loop goes on"
@@ -78,6 +94,69 @@ def test_an_idle_loop_polls_with_a_little_jitter(tmp_path: Path) -> None:
     run_with_script(tmp_path, script)
 
 
+def test_the_only_device_of_an_account_polls_a_quarter_as_often(tmp_path: Path) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(HOUR)
+        pauses = intervals(device.cloud.times)
+        assert all(0.9 * POLL <= pause / POLL_FACTOR_AT_REST <= 1.1 * POLL for pause in pauses[5:])
+
+    run_with_script(tmp_path, script, is_alone=True)
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(120.0, 120.0), (1.0, POLL), (100_000.0, MAX_SERVER_POLL)])
+def test_the_server_says_how_often_it_is_polled_but_not_more_often_than_is_set(
+    tmp_path: Path, asked: float, kept: float
+) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
+        server.poll_seconds = asked
+        await asyncio.sleep(kept)
+        before = device.cloud.count("sync")
+        await asyncio.sleep(20 * kept)
+        assert 18 <= device.cloud.count("sync") - before <= 23
+
+    run_with_script(tmp_path, script)
+
+
+def test_exchanges_upload_no_document_and_a_quiet_device_uploads_one(tmp_path: Path) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
+        def sent() -> list[str]:
+            return [asked.snapshot.content for asked in device.cloud.requests if asked.snapshot is not None]
+
+        for number in range(40):
+            device.stored_documents.append(document(f"# {number}\n", number + 1))
+            await device.record_notes(f"{number}")
+            await asyncio.sleep(QUIET_SECONDS / 2)
+        assert len(server.user_logs["user-1"].events) == 40
+        assert sent() == []
+        await asyncio.sleep(QUIET_SECONDS + 2 * POLL)
+        assert sent() == ["# 39\n"]
+        device.stored_documents.append(document("# 40\n", 41))
+        await device.replicator.sync_now()
+        assert sent() == ["# 39\n", "# 40\n"], "at once for a caller that asks"
+
+    run_with_script(tmp_path, script)
+
+
+def test_devices_come_back_from_a_long_outage_at_different_times(tmp_path: Path) -> None:
+    delays: list[float] = []
+
+    async def script(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        server.down = True
+        device.cloud.permanent_failure = CloudUnreachable("no network")
+        await asyncio.sleep(3 * HOUR)
+        server.down, device.cloud.permanent_failure = False, None
+        up = asyncio.get_running_loop().time()
+        seen = device.replicator.state_changed.count
+        await device.replicator.state_changed.wait_for_change(seen)
+        delays.append(asyncio.get_running_loop().time() - up)
+
+    for seed in range(1, 9):
+        run_with_script(tmp_path / f"{seed}", script, seed=seed)
+    assert max(delays) - min(delays) > RECOVERY_SPREAD / 2
+    assert max(delays) <= LONG_PROBE_SECONDS + RECOVERY_SPREAD
+
+
 def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
     async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(10 * POLL + 1)
@@ -97,7 +176,7 @@ def test_a_round_that_pulled_something_is_followed_by_another_at_once(tmp_path: 
     async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(10 * POLL + 1)
         async with open_device(
-            tmp_path / "b", server, device_id="device-b", clock=device.clock, single_threaded=True
+            tmp_path / "c", server, device_id="device-c", clock=device.clock, single_threaded=True
         ) as other:
             await other.log_in()
             await other.record_notes("一")
@@ -401,5 +480,25 @@ def test_many_who_ask_at_once_make_few_calls(tmp_path: Path) -> None:
         before = device.cloud.count("sync")
         await asyncio.gather(*(device.replicator.sync_now() for _ in range(100)))
         assert device.cloud.count("sync") - before <= 2
+
+    run_with_script(tmp_path, script)
+
+
+def test_a_sync_that_is_asked_for_during_a_round_answers_about_a_later_one(tmp_path: Path) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.pause_calls()
+        in_outage = asyncio.create_task(device.replicator.sync_now())
+        await device.cloud.wait_for_call()
+        await device.record_notes("一")
+        calls = [asyncio.create_task(device.replicator.sync_now()) for _ in range(10)]
+        await asyncio.sleep(0)
+        device.cloud.fail_next("sync", CloudUnavailable("no answer"))
+        device.cloud.gate.set()
+        with pytest.raises(CloudUnavailable):
+            await in_outage
+        rounds = await asyncio.gather(*calls)
+        assert len({id(done) for done in rounds}) == 1, "they share the next one"
+        assert rounds[0].pushed == 1
 
     run_with_script(tmp_path, script)

@@ -52,8 +52,8 @@ def a_known_event_keeps_its_number(stage: Stage) -> None:
 
 def a_known_event_is_known_under_another_number_and_without_its_payload(stage: Stage) -> None:
     for number in (1, 4):
-        moved: Json = {"replica_id": "rep-new", "replica_seq": 60 + number}
-        for change in (moved, {"payload": {}}):
+        changes: list[Json] = [{"replica_id": "rep-new", "replica_seq": 60 + number}, {"payload": {}}]
+        for change in changes:
             answer = stage.alice.sync([stage.stored_event(number, **change)], **stage.laptop(stage.scene.alice))
             assert answer["acked"] == [[stage.scene.alice.event_id(number), number]]
 
