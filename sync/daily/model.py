@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.errors import InvalidInput, TooLarge
+from sync.log.model import Door
 
 T = TypeVar("T")
-
 
 Author = Literal["extractive", "caller", "hand"]
 Mark = Literal["important", "outdated", "reviewed", "expired"]
@@ -57,7 +57,7 @@ class Content(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """One session's record. `date` and `time` are local to its device; `quality` rates the summary.
 
-    `is_project_file`: it is of a page that a repository brought, and the person did not take it.
+    `door`: where it was recorded, until the person takes a project file.
     """
 
     record_id: str
@@ -75,7 +75,12 @@ class Record(msgspec.Struct, frozen=True):
     quality: float | None = None
     marks: tuple[Mark, ...] = ()
     reviewed_on: str | None = None
-    is_project_file: bool = False
+    door: str | None = None
+
+    @property
+    def is_project_file(self) -> bool:
+        """Whether it is of a page that a repository brought, and that the person did not take."""
+        return self.door == Door.PROJECT
 
     @property
     def moment(self) -> tuple[str, str]:

@@ -48,7 +48,7 @@ from sync.log.event_types import (
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import Event, EventDraft, project_id_for
+from sync.log.model import Door, Event, EventDraft, project_id_for
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
@@ -61,7 +61,7 @@ class RecordRequest(msgspec.Struct, frozen=True):
     """What to record. Missing turns are read from the session's events.
 
     `summary`: the caller's own. `is_explicit`: the user asked for it. `moment`: now by default. `record_id` and
-    `event_id`: ids that were chosen beforehand. `is_project_file`: it is of a page that a repository brought.
+    `event_id`: ids that were chosen beforehand. `door`: where it is recorded.
     """
 
     session_id: str | None = None
@@ -74,7 +74,7 @@ class RecordRequest(msgspec.Struct, frozen=True):
     marks: tuple[Mark, ...] = ()
     record_id: str | None = None
     event_id: str | None = None
-    is_project_file: bool = False
+    door: Door = Door.HAND
 
 
 class ChangeResult(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ class RecordService:
             session_id=request.session_id,
             until_event_id=until,
             marks=request.marks,
-            is_project_file=request.is_project_file,
+            door=request.door,
         )
 
     def new_id(self) -> str:

@@ -22,6 +22,7 @@ from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, StorageError, XiaobaiError, location_of
 from sync.log.log import EventLog
+from sync.log.model import Door
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 
@@ -216,7 +217,7 @@ class DailyWorker:
                 session.marks,
                 record_id=new_record_ids[session.number],
                 event_id=change_ids[session.number],
-                is_project_file=edit.is_project_file,
+                door=Door.PROJECT if edit.is_project_file else Door.HAND,
             )
             if result.event_id is None:
                 raise InvalidInput(f"session {session.number} is not kept: {result.reason}", field="page")

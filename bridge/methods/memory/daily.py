@@ -25,7 +25,7 @@ from sync.daily.model import parse_day, parse_time
 from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.daily.service import DailyStatusJson
 from sync.errors import InvalidInput
-from sync.log.model import MAX_NAME_LENGTH
+from sync.log.model import MAX_NAME_LENGTH, Door
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
@@ -177,13 +177,13 @@ async def record(app: App, params: RecordingParams) -> DailyOutcomeJson:
 
 
 async def add(app: App, params: Adding) -> DailyOutcomeJson:
-    """Add a record by hand."""
+    """Add a record; whoever calls, it is a program's word."""
     service = app.daily()
     day = None if params.date is None else parse_day(params.date)
     time = None if params.time is None else parse_time(params.time)
     said = record_content(params.summary)
     done = await service.record_service.add(
-        day, time, said, params.project_path, ("important",) if params.important else ()
+        day, time, said, params.project_path, ("important",) if params.important else (), door=Door.PROGRAM
     )
     await service.reconcile()
     return contract.change_result_to_json(done)

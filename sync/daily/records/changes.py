@@ -32,7 +32,7 @@ class RecordChange(msgspec.Struct, frozen=True):
 
     @property
     def author_fields(self) -> dict[str, Any]:
-        """The origin and the door of the event. Whoever changes a project file, it stays one until it is taken."""
+        """The origin and the door of the event. Changes leave a record to whoever recorded it."""
         if self.is_taken:
             return {"origin": Origin.USER, "door": Door.COMMAND}
         is_summary = self.record.author != "hand" and self.event_type == SESSION_RECORDED
@@ -74,7 +74,7 @@ def take_records(records: DailyRecords) -> list[RecordChange]:
 
 
 def _take_record(record: Record) -> RecordChange:
-    then = replace(record, is_project_file=False)
+    then = replace(record, door=Door.HAND)
     payload = {"changed": [], "by": "hand", "until_event_id": record.until_event_id, **payload_after(then)}
     return RecordChange(SESSION_EDITED, then, payload, is_taken=True)
 
@@ -117,7 +117,8 @@ def author_fields(record: Record) -> dict[str, Any]:
     """The origin and the door of an event that holds a record."""
     if record.is_project_file:
         return {"origin": Origin.IMPORTED, "door": Door.PROJECT}
-    return {"origin": Origin.USER}
+    is_programs = record.door == Door.PROGRAM
+    return {"origin": Origin.TOOL, "door": Door.PROGRAM} if is_programs else {"origin": Origin.USER, "door": Door.HAND}
 
 
 def payload_after(record: Record) -> dict[str, Any]:

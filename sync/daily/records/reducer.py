@@ -199,7 +199,7 @@ class _ReducedRecords:
             project_id=event.project_id,
             project_path=event.project_path,
             device_id=event.device_id,
-            is_project_file=event.door == Door.PROJECT,
+            door=event.door,
         )
         if original is not None:
             record = replace(record, content=content_of(original.payload))
@@ -222,5 +222,6 @@ def _apply_edit(record: Record, event: Event, original: Event | None) -> Record:
     until = event.payload.get("until_event_id")
     content = replace(record.content, **{name: getattr(edited, name) for name in names}) if names else record.content
     until_event_id = until if isinstance(until, str) else record.until_event_id
-    is_project_file = record.is_project_file and event.door != Door.COMMAND  # until the person took it
-    return replace(record, content=content, until_event_id=until_event_id, is_project_file=is_project_file)
+    is_taken = record.is_project_file and event.door == Door.COMMAND
+    door = Door.HAND if is_taken else record.door
+    return replace(record, content=content, until_event_id=until_event_id, door=door)

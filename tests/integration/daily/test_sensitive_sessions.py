@@ -56,7 +56,7 @@ async def test_all_of_it_goes_however_long_it_is_and_whatever_was_noted_of_it(tm
             "memory_fact": {"content": "秘密计划"},
             "user_feedback": {"content": "秘密计划"},
             "session_meta": {"summary": "秘密计划"},
-            "of_another_program": {"text": "秘密计划"},
+            "of_another_program": {"text": "秘密计划", "count": 3},
             "session_ended": {"title": "秘密计划"},
         }
         of_it = {await tell(harness, "s1", kind, **payload) for kind, payload in about.items()}

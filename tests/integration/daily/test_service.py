@@ -374,16 +374,16 @@ class TestDeeds:
 
     async def test_the_page_shows_a_corrected_text(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
-            await harness.record("暗号", "暗号是蓝猫7391")
+            await harness.record("暗号", "代号叫蓝猫7391")
             await harness.record("别的")
             stricter, device = Redactor(extra_patterns=["蓝猫[0-9]+"]), harness.device
             await rescan(device.log, stricter, device.clock, local=True, apply=True)
             await harness.service.reconcile()
             assert await harness.topics() == ["暗号", "别的"]
-            assert "- 暗号是[自定义]" in harness.page().read_text("utf-8")
+            assert "- 代号叫[自定义]" in harness.page().read_text("utf-8")
             again = DailyHarness(device)
             await again.service.reconcile()
-            assert "- 暗号是[自定义]" in harness.page().read_text("utf-8")
+            assert "- 代号叫[自定义]" in harness.page().read_text("utf-8")
 
     async def test_unknown_ids_are_named(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
