@@ -6,7 +6,7 @@ unmistakable, lengths are minimal ones, because issuers lengthen their tokens wi
 (sb_publishable_, pk_live_, phc_) are public by design and not listed.
 """
 
-from pathlib import Path
+from importlib.resources import files
 from typing import Final, NamedTuple
 
 from sync.redaction.model import KEY, PASSWORD, TOKEN
@@ -37,7 +37,7 @@ def _rows(section: str) -> list[list[str]]:
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
-_, _PREFIXES, _MARKS = Path(__file__).with_suffix(".txt").read_text("utf-8").split("\n## ")
+_, _PREFIXES, _MARKS = files(__package__).joinpath("token_formats.txt").read_text("utf-8").split("\n## ")
 PREFIXED_FORMATS: Final = tuple(
     TokenFormat(issuer, _KINDS[kind], prefix, rest)
     for issuer, kind, prefixes, rest in _rows(_PREFIXES)
