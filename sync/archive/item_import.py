@@ -16,7 +16,7 @@ from sync.db.engine import Transaction
 from sync.log import erased_store, outbox_store, store
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.identity import store as identity_store
-from sync.log.integrity.store import note_returned_numbers
+from sync.log.identity.store import note_returned_numbers
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft
 from sync.log.retractions import Retractions

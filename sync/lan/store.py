@@ -20,7 +20,7 @@ from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.identity import store as identity_store
 from sync.log.identity.same_event import winner_without_server
-from sync.log.integrity.store import note_returned_numbers
+from sync.log.identity.store import note_returned_numbers
 from sync.log.model import CLOUD, ERASURE_STATE_FIELD, LOCAL_FIELDS, Event, replicable_events
 from sync.log.retractions import Retractions
 

@@ -12,7 +12,7 @@ from sync.db.schema import deliveries, events, quarantine
 from sync.log import store
 from sync.log.envelope import event_of_row
 from sync.log.identity.same_event import client_event_id
-from sync.log.integrity.store import note_returned_numbers
+from sync.log.local_state import RETURNED_NUMBER
 from sync.log.model import Event
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
@@ -43,6 +43,14 @@ def any_number_taken(connection: Transaction, candidates: Sequence[Event]) -> bo
     keys = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
     taken = connection.execute(_NUMBERS, keys)
     return len(numbers) < len(candidates) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
+
+
+def note_returned_numbers(connection: Transaction, inserted: Sequence[Event], clock: Clock) -> None:
+    """Note the highest number of this replica among events that came from a peer or an archive."""
+    replica_id = store.existing_replica_id(connection)
+    if numbers := [event.replica_seq for event in inserted if event.replica_id == replica_id]:
+        highest = max(store.watermark(connection, RETURNED_NUMBER), *numbers)
+        store.set_watermark(connection, RETURNED_NUMBER, highest, clock)
 
 
 def replace_events(connection: Transaction, pairs: Sequence[tuple[Event, Event]], clock: Clock) -> None:

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import bindparam, text, update
 
-from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log import store
@@ -61,14 +60,6 @@ class ProblemJson(msgspec.Struct, frozen=True, rename="camel"):
     what: str
     count: int
     examples: tuple[str, ...]
-
-
-def note_returned_numbers(connection: Transaction, inserted: Sequence[Event], clock: Clock) -> None:
-    """Note the highest number of this replica among events that came from a peer or an archive."""
-    replica_id = store.existing_replica_id(connection)
-    if numbers := [event.replica_seq for event in inserted if event.replica_id == replica_id]:
-        highest = max(store.watermark(connection, RETURNED_NUMBER), *numbers)
-        store.set_watermark(connection, RETURNED_NUMBER, highest, clock)
 
 
 def find_problems(connection: Transaction) -> Iterator[ProblemJson]:
