@@ -424,7 +424,7 @@ def _model(access: DatabaseAccess) -> Engine:
     return engine
 
 
-def _prepare(path: Path, engine: Engine, *, wait: bool = True) -> bool:
+def _prepare(path: Path, engine: Engine, **options: Any) -> bool:
     """A new database is a copy of an empty one, unless its process could die or fail while creating it.
 
     That saves a twentieth of a run.
@@ -434,7 +434,7 @@ def _prepare(path: Path, engine: Engine, *, wait: bool = True) -> bool:
         emptied_marker.refuse_emptied(path)
         path.touch(PRIVATE_FILE, exist_ok=False)
         path.write_bytes(Context().run(_empty))
-    return REAL_PREPARE(path, engine, wait=wait)
+    return REAL_PREPARE(path, engine, **options)
 
 
 @cache
