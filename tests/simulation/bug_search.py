@@ -32,8 +32,7 @@ def first_detection(bug: int, most: int) -> BugDetection:
         plan = BUGS[bug].plan(seed)
         if BUGS[bug].extra_action_set not in {None, *plan.kinds}:
             continue
-        with BUGS[bug].apply_patches():
-            defects = run(plan).defects
+        defects = BUGS[bug].find_defects(seed)
         if defects and not run(plan).defects:  # a run that fails without the bug shows another one
             return BugDetection(bug, seed, defects[0].splitlines()[0][:120])
     return BugDetection(bug, None, "")
@@ -42,8 +41,7 @@ def first_detection(bug: int, most: int) -> BugDetection:
 def detect_bug(bug: int) -> tuple[int, int | None]:
     """The run that the table names for a bug; None if it no longer detects it."""
     logging.disable(logging.CRITICAL)
-    with BUGS[bug].apply_patches():
-        return bug, BUGS[bug].seed if run(BUGS[bug].plan(BUGS[bug].seed)).defects else None
+    return bug, BUGS[bug].seed if BUGS[bug].find_defects(BUGS[bug].seed) else None
 
 
 def detect_all(most: int) -> list[BugDetection]:

@@ -7,6 +7,7 @@ that detects it; `make sim-bugs` searches for all of them again.
 import asyncio
 import dataclasses
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import sync.archive.archive_file
 import sync.cloud.auth.account
 import sync.cloud.replication.sync_round
 import sync.cloud.sync_decisions
+import sync.document.capture.capture_policy
 import sync.document.capture.exchange_events
 import sync.document.merge.three_way
 import sync.document.surfaces.memory_file
@@ -36,7 +38,7 @@ import sync.system.files
 import tests.fake_cloud.documents
 import tests.fake_cloud.server
 from sync.archive.archive_file import WrittenArchive
-from sync.clock import format_hlc, timestamp
+from sync.clock import Clock, format_hlc, timestamp
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
@@ -58,6 +60,7 @@ from sync.lan.transport.trust import RefusalCause, TrustList
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.event_types import LESSON_EDITED
+from sync.log.identity import store as identity_store
 from sync.log.log import BuildDrafts, EventLog, StoreWithEvents
 from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent, scope_of
 from sync.redaction import Redactor
@@ -67,6 +70,7 @@ from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
 from tests.simulation.host.simulated_host import CURRENT
+from tests.simulation.simulator import run
 from tests.simulation.workload.plan import (
     ASKING,
     ERASED,
@@ -82,6 +86,7 @@ from tests.simulation.workload.plan import (
 from tests.support import event
 
 Patch = tuple[Any, str, Any]  # where, which name, what instead
+MISFIT: Final = re.compile(r"^(Type|Attribute|Name)Error: |no such (table|column)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,11 @@ class PlantedBug:
     def plan(self, seed: int) -> SimulationPlan:
         """The plan of a seed in which the bug is searched, with only the needed kinds of `BESIDES`."""
         return make_plan(seed).besides(*filter(None, [self.extra_action_set]))
+
+    def find_defects(self, seed: int) -> tuple[str, ...]:
+        """The defects of a run with the bug, without the errors of a plant that no longer fits the program."""
+        with self.apply_patches():
+            return tuple(defect for defect in run(self.plan(seed)).defects if not MISFIT.search(defect))
 
     @contextmanager
     def apply_patches(self) -> Iterator[None]:
@@ -200,11 +210,13 @@ async def _blocked(exchange: SyncRunner, session: Any, request: SyncRequest, cur
     raise why
 
 
-def _emptied_by_the_server(connection: Transaction, answer: SyncAnswer, verdict: PageVerdict, **given: Any) -> int:
+def _emptied_by_the_server(
+    connection: Transaction, answer: SyncAnswer, verdict: PageVerdict, clock: Clock, **given: Any
+) -> int:
     if verdict.reset:
         for table in ("quarantine", "deliveries", "events", "written"):
             connection.execute(text(f"delete from {table}"))
-    return _apply(connection, answer, verdict, **given)
+    return _apply(connection, answer, verdict, clock, **given)
 
 
 async def _acknowledged_when_sent(exchange: SyncRunner, session: Any, request: SyncRequest) -> SyncAnswer:
@@ -369,7 +381,7 @@ BUGS: Final = (
     ),
     PlantedBug("no update is recorded", ((MemoryService, "update", _update_refused),), 0),
     PlantedBug("a load answers with nothing", ((MemoryService, "_compose_answer", _emptied),), 0),
-    PlantedBug("files are not synced before the rename", ((sync.system.files, "os", _without_sync(os)),), 7),
+    PlantedBug("files are not synced before the rename", ((sync.system.files, "os", _without_sync(os)),), 19),
     PlantedBug("files are written in place", ((sync.system.files, "replace_with_retry", _in_place),), 28),
     PlantedBug(
         "what is saved soon after our own write is taken for it",
@@ -396,8 +408,8 @@ BUGS: Final = (
     ),
     PlantedBug(
         "a file without its end is whole",
-        (_ANY_END, (WriteInProgress, "is_running", _always(answer=False))),
-        36,
+        (_ANY_END, (WriteInProgress, "is_running", _is_not)),
+        42,
         extra_action_set=PAUSING,
     ),
     PlantedBug(
@@ -414,16 +426,19 @@ BUGS: Final = (
     ),
     PlantedBug(
         "a key given again makes another event",
-        ((sync.document.capture.exchange_events, "keyed_event_id", _always(answer=None)),),
-        110,
+        (
+            (sync.document.capture.exchange_events, "keyed_event_id", _always(answer=None)),
+            (sync.document.capture.capture_policy, "keyed_event_id", _always(answer=None)),
+        ),
+        8,
     ),
     PlantedBug(
         "text is kept as it came",
         (
-            (Redactor, "_redact_cached", lambda _, text: text),
+            (Redactor, "_redact", lambda _, text, __: text),
             (_RedactingCleaner, "clean_value", lambda _, __, text: text),
         ),
-        39,
+        0,
     ),
     PlantedBug("events are recorded without a delivery", ((outbox_store, "enqueue", _does_nothing),), 0),
     PlantedBug("what is sent counts as acknowledged", ((SyncRunner, "_send_request", _acknowledged_when_sent),), 0),
@@ -433,7 +448,7 @@ BUGS: Final = (
         0,
     ),
     PlantedBug("the cursor moves before its events are stored", ((SyncRunner, "_apply_answer", _cursor_first),), 1),
-    PlantedBug("what was pulled before is not recognised", ((outbox_store, "replica_numbers", _always(answer={})),), 0),
+    PlantedBug("what was pulled before is not recognised", ((identity_store, "read_held", _always(answer={})),), 0),
     PlantedBug("a refused event is dropped", ((SyncRunner, "_quarantine", _dropped),), 2),
     PlantedBug("a refused event blocks the others", ((SyncRunner, "_retry_without_refused", _blocked),), 2),
     PlantedBug("an emptied server empties the device", ((cloud_store, "apply_answer", _emptied_by_the_server),), 4),
@@ -453,7 +468,7 @@ BUGS: Final = (
         ((tests.fake_cloud.server, "_append_events", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
         42,
     ),
-    PlantedBug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
+    PlantedBug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 19),
     PlantedBug(
         "the server does not notice that it was restored",
         ((tests.fake_cloud.server, "_must_reset", _always(answer=False)),),
@@ -544,7 +559,7 @@ BUGS: Final = (
     PlantedBug(
         "a paired device that was forgotten is accepted",
         ((device_key_store, "remove_paired_device", _always(answer=True)),),
-        3,
+        21,
         PAIRING,
     ),
 )
