@@ -7,13 +7,17 @@ for each page that the server answers.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bridge.api.method_table import Notify
 from sync.app import App
 from sync.cloud.status import CloudStatus
 from sync.contract.status import cloud_status_to_json, pull_progress_to_json
+from sync.fact_services import foreign_changes
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
+
+if TYPE_CHECKING:
+    from sync.understanding.changes.changes_json import ChangesJson
 
 Notifier = Callable[[App, Notify], Awaitable[None]]
 
@@ -37,6 +41,7 @@ async def send_change_notifications(app: App, notify: Notify, *, account_changed
 async def _send_hints(app: App, notify: Notify, cloud_notifiers: list[tuple[ChangeCounter, Notifier]]) -> None:
     hints: list[tuple[ChangeCounter, Notifier]] = [
         (app.log.changed, _MemoryChangeNotifier().notify_if_changed),
+        (app.log.changed, _ForeignChangeNotifier().notify_if_changed),
         (app.account.changed, _notify_auth_changed),
         (app.account.token_needed, _notify_token_needed),
         (app.lan.pairing_changed, _notify_pairing_changed),
@@ -63,6 +68,19 @@ class _MemoryChangeNotifier:
         if offset != self._last_offset:
             self._last_offset = offset
             notify("memory/changed", {"nextOffset": offset})
+
+
+class _ForeignChangeNotifier:
+    """Announce the devices that wait and the changes in facts of others if they are new; never with one device."""
+
+    def __init__(self) -> None:
+        self._last: ChangesJson | None = None
+
+    async def notify_if_changed(self, app: App, notify: Notify) -> None:
+        changes, _ = await foreign_changes(app.log, app.facts)
+        if changes is not None and changes != self._last and (changes.devices or self._last is not None):
+            self._last = changes
+            notify("changes/changed", changes)
 
 
 async def _notify_auth_changed(app: App, notify: Notify) -> None:

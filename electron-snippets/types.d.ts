@@ -27,6 +27,20 @@ export interface CandidateJson {
   threshold: number;
 }
 
+export interface ChangesJson {
+  /** default [] */ answered?: Array<string>;
+  /** default [] */ devices?: Array<ChangingDeviceJson>;
+}
+
+export interface ChangingDeviceJson {
+  admitted: boolean;
+  changes: Array<ForeignChangeJson>;
+  deviceId: string;
+  name: string | null;
+  since: string | null;
+  thisDevice: boolean;
+}
+
 export interface CheckJson {
   found: string;
   hint: string;
@@ -284,6 +298,16 @@ export interface FailureJson {
   kind: string;
   message: string;
   retryable: boolean;
+}
+
+export interface ForeignChangeJson {
+  after: string | null;
+  at: string;
+  before: Array<string>;
+  eventId: string;
+  kind: string;
+  vital: boolean;
+  waits: boolean;
 }
 
 export interface ForgettingJson {
@@ -869,6 +893,7 @@ export interface SniffedJson {
 
 export interface StatusJson {
   account: AccountJson;
+  changes: ChangesJson | null;
   cloud: CloudJson;
   device: ThisDeviceJson;
   document: DocumentJson;
@@ -877,6 +902,7 @@ export interface StatusJson {
   pending: number;
   quarantined: number;
   sidecar: boolean;
+  unprovedFacts: number;
   version: string;
   watchers: WatchersJson;
 }
@@ -1133,6 +1159,40 @@ export interface Methods {
     };
     result: DevicesJson;
   };
+  /** Say that a device is the user's too: what it changes in the facts of other devices holds from now on. */
+  'devices/admit': {
+    params: {
+      deviceId?: string | null;
+      /** default false */ recover?: boolean;
+    };
+    result: DevicesJson;
+  };
+  /** Refuse all changes of a device that wait, and exclude it from the account for good. */
+  'devices/refuse': {
+    params: {
+      deviceId: string;
+    };
+    result: DevicesJson;
+  };
+  /** The devices that wait to be admitted, and the changes of one device in facts of another. */
+  'changes/list': {
+    params: Record<string, never>;
+    result: ChangesJson;
+  };
+  /** Make changes hold on all devices; those of identity, health and safety only if they are named themselves. */
+  'changes/accept': {
+    params: {
+      /** default [] */ ids?: Array<string>;
+    };
+    result: ChangesJson;
+  };
+  /** Undo changes, or keep them from holding, on all devices. */
+  'changes/refuse': {
+    params: {
+      /** default [] */ ids?: Array<string>;
+    };
+    result: ChangesJson;
+  };
   /** Where this device listens, who is connected, and which connections were refused and why. */
   'lan/status': {
     params: Record<string, never>;
@@ -1348,7 +1408,7 @@ export interface Methods {
     };
     result: DailyOutcomeJson;
   };
-  /** Add a record by hand. */
+  /** Add a record; whoever calls, it is a program's word. */
   'daily/add': {
     params: {
       summary: Summary;

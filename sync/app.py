@@ -221,10 +221,9 @@ class App:
         account = await self.account.state()
         if account.state in {"guest", "logged_out"} and cloud.state is CloudState.CONNECTING:
             cloud = replace(cloud, state=CloudState.SIGNED_OUT)  # a command has not asked
-        warnings = [*self.start_warnings, *switching.parked_warnings(self.profile)]
-        warnings += sorted(await self.document.warnings())
+        parked, shown = switching.parked_warnings(self.profile), sorted(await self.document.warnings())
         named = self.account.warning, self.log_scrubber.warning, await self.memory_service.pauses.warning()
-        warnings += [warning for warning in named if warning]
+        warnings = [*self.start_warnings, *parked, *shown, *filter(None, named)]
         return AppStatus(
             account=account,
             device_id=self.log.device_id,
@@ -241,6 +240,7 @@ class App:
             version=__version__,
             lan_peers=tuple(self.lan.peer_ids()),
             model=await self.model.status(),
+            foreign_changes=await fact_services.foreign_changes(self.log, self.facts),
         )
 
     async def check_health(self) -> "list[HealthCheck]":

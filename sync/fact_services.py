@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from sync.accounts.profiles import Profile
 from sync.clock import Clock
+from sync.db.engine import Transaction
+from sync.log.devices import store as registry_store
 from sync.log.log import EventLog
 from sync.redaction import Redactor
 from sync.settings.settings import Settings, read_model_key
 from sync.system.secret_store import open_secret_store
+from sync.understanding import store
 
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
+    from sync.understanding.changes.changes_json import ChangesJson
     from sync.understanding.model_extraction import ModelExtraction
     from sync.understanding.model_port import LanguageModel, ModelStatus
     from sync.understanding.service import FactService
@@ -34,6 +38,21 @@ def facts(events: EventLog, redactor: Redactor, clock: Clock) -> "Callable[[], F
         return FactService(events, redactor, clock)
 
     return opened
+
+
+async def foreign_changes(
+    events: EventLog, fact_service: "Callable[[], FactService]"
+) -> "tuple[ChangesJson | None, int]":
+    """What devices changed in the facts of others, None with one device; and how many facts have no proved origin."""
+
+    def concerns(connection: Transaction) -> tuple[bool, bool]:
+        has_others = len(registry_store.read_registry(connection).devices) > 1
+        has_others = has_others or store.has_foreign_facts(connection, events.own_device_ids)
+        return has_others, store.has_facts_of_before(connection)
+
+    has_others, has_old_facts = await events.database.read(concerns)
+    changes = await fact_service().changes.list() if has_others else None
+    return changes, await fact_service().changes.count_unproved() if has_old_facts else 0
 
 
 def model_extraction(

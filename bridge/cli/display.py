@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -129,11 +130,31 @@ def show_status(result: dict[str, Any]) -> None:
         "warnings": ", ".join(document["warnings"]) or "none",
         "version": result["version"],
     }
+    if result["changes"]:
+        rows["devices"] = "\n".join(change_lines(result["changes"]))
+    if result["unprovedFacts"]:
+        rows["facts"] = f"{result['unprovedFacts']} from before their origin was recorded"
     if cloud["lastError"]:
         rows["last error"] = f"{cloud['lastError']['message']} - {cloud['lastError']['hint']}"
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def change_lines(changes: dict[str, Any]) -> Iterator[str]:
+    """The devices that wait, and each change with the command that answers it."""
+    for device in changes["devices"]:
+        name = device["name"] or "an unverified device"
+        waits = f"; is it yours? devices admit | refuse {device['deviceId']}" if not device["admitted"] else ""
+        if device["thisDevice"]:
+            waits = "; this device is not admitted yet: admit it on another one"
+        waits = waits if device["deviceId"] else ""
+        yield f"{name} ({device['deviceId'] or '-'}), since {device['since'] or '?'}{waits}"
+        for change in device["changes"]:
+            what = f"{' / '.join(change['before']) or '-'} -> {change['after'] or 'no longer'}"
+            answer = "changes accept | refuse" if change["waits"] else "undo: changes refuse"
+            mark = " (identity, health or safety)" if change["vital"] else ""
+            yield f"  {change['at']}  {what}{mark}  [{answer} {change['eventId']}]"
 
 
 def show_edited(result: dict[str, Any]) -> None:

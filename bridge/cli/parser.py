@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "login": "bridge.cli.account.login:login",
     "logout": "bridge.cli.account.login:logout",
     "devices": "bridge.cli.account.devices:app",
+    "changes": "bridge.cli.account.devices:changes",
     "lan": "bridge.cli.account.lan:app",
     "doctor": "bridge.cli.doctor:doctor",
     "redact": "bridge.cli.log.redact:redact",

@@ -8,6 +8,7 @@ events win. Hiding is a local event: it concerns this device only.
 import asyncio
 import platform
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from sync import __version__
 from sync.accounts.paired_devices import PairedDevices
-from sync.clock import Clock, timestamp
+from sync.clock import Clock, timestamp, to_unix_ms
 from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import DeviceKey
@@ -217,20 +218,45 @@ class DeviceService:
         """The account's devices as the replicated events describe them."""
         return await self._log.database.read(registry_store.read_registry)
 
-    async def admit(self, device_ids: Sequence[str]) -> None:
-        """Say that these devices are the user's too: what they change in the facts of others holds from now on."""
-        await self._record_event(DEVICE_ADMITTED, {"device_ids": list(device_ids)})
+    async def admit(self, device_id: str, *, recover: bool = False) -> DevicesJson:
+        """Say that a device is the user's too: what it changes in the facts of others holds. Raises InvalidInput.
+
+        `recover`: this device admits itself, because no admitted one has spoken for long enough.
+        """
+        own, registry = self._log.device_id, await self.registry()
+        if recover:
+            await self._check_recovery(registry)
+        elif not registry.is_admitted(own):
+            hint = "Admit it on a device that is admitted, or `devices admit --recover` here if there is none any more."
+            raise InvalidInput("this device is not admitted itself", field="deviceId", hint=hint)
+        elif device_id not in registry.devices or registry.device(device_id).revoked_at is not None:
+            raise DeviceUnknown(NOT_OF_ACCOUNT)
+        if not registry.is_admitted(device_id):
+            await self.record_admission(device_id, **({"recovery": True} if recover else {}))
+        return await self.list()
+
+    async def record_admission(self, device_id: str, **fields: bool) -> None:
+        """Record that a device is admitted."""
+        await self._record_event(DEVICE_ADMITTED, {"device_ids": [device_id], **fields})
+
+    async def _check_recovery(self, registry: DeviceRegistry) -> None:
+        last_spoken = await self._log.database.read(registry_store.read_last_spoken)
+        allowed = registry.recovery_at(last_spoken)
+        if to_unix_ms(self._clock.now()) < allowed and not registry.is_admitted(self._log.device_id):
+            day = timestamp(datetime.fromtimestamp(allowed / 1000, UTC))
+            hint = f"Admit it on one of them, or try again after {day} if none of them is used until then."
+            raise InvalidInput("an admitted device of the account was used lately", field="recover", hint=hint)
 
     async def admit_successor(self, device_id: str) -> None:
         """Admit the id that this device has from now on, if its present one is admitted."""
         if (await self.registry()).device(self._log.device_id).is_admitted:
-            await self.admit([device_id])
+            await self.record_admission(device_id)
 
     async def _on_pairing(self, device_id: str) -> None:
         """Admit a device that was paired by code: on both screens a person said that it is theirs."""
         await self.record_own_name()
         if not (await self.registry()).device(device_id).is_admitted:
-            await self.admit([device_id])
+            await self.record_admission(device_id)
 
     async def _fetch_rows(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         return await self._account.cloud.list_devices(session)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:  # named only in annotations
-    from sync.understanding.model import Fact
+    from sync.understanding.model import Fact, FactAnswer, RecordedStatement
     from sync.understanding.projection import Facts
-    from sync.understanding.reconcile import FactAnswer, RecordedStatement
     from sync.understanding.service import FactExplanation
 
 FactStatusName = Literal["active", "candidate", "superseded", "retracted"]

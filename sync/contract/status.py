@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 import msgspec
 
 from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
+from sync.understanding.changes.changes_json import ChangesJson
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.cloud.contact import Contact
@@ -91,7 +92,11 @@ class WatchersJson(TypedDict):
 
 
 class StatusJson(TypedDict):
-    """`sidecar`: whether a running sidecar gave the answer; false from a command that answers by itself."""
+    """`sidecar`: whether a running sidecar gave the answer; false from a command that answers by itself.
+
+    `changes`: devices that wait, and what devices changed in facts of others; null with one device. `unprovedFacts`:
+    active facts that were recorded before events said where they come from.
+    """
 
     account: AccountJson
     device: ThisDeviceJson
@@ -104,6 +109,8 @@ class StatusJson(TypedDict):
     sidecar: bool
     version: str
     model: ModelJson | None
+    changes: ChangesJson | None
+    unprovedFacts: int
 
 
 class ProgressValueJson(TypedDict):
@@ -138,9 +145,11 @@ class AppStatus(msgspec.Struct, frozen=True):
     version: str
     lan_peers: tuple[str, ...] = ()  # the ids of connected devices
     model: "ModelStatus | None" = None
+    foreign_changes: tuple[ChangesJson | None, int] = (None, 0)  # and how many facts have no proved origin
 
 
 def status_to_json(value: AppStatus) -> StatusJson:
+    changes, unproved_facts = value.foreign_changes
     return {
         "account": value.account,
         "device": {"deviceId": value.device_id, "name": value.device_name, "replicaId": value.replica_id},
@@ -150,13 +159,15 @@ def status_to_json(value: AppStatus) -> StatusJson:
         "document": {
             "path": value.document_path,
             "sha256": value.document_sha256,
-            "warnings": list(value.warnings),
+            "warnings": [*value.warnings, *(changes.warnings if changes else ())],
         },
         "lan": {"peers": list(value.lan_peers)},
         "watchers": {"file": value.watching},
         "sidecar": value.sidecar,
         "version": value.version,
         "model": None if value.model is None else model_to_json(value.model),
+        "changes": changes,
+        "unprovedFacts": unproved_facts,
     }
 
 

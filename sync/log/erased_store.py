@@ -10,7 +10,7 @@ from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log import store
 from sync.log.envelope import event_of_row
-from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.model import Event, erased_by
 
 _BLANK_AMONG: Final = select(events).where(
@@ -23,13 +23,14 @@ _FILL: Final = (
 )
 
 _MARKED: Final = select(events).where(
-    events.c.type == PAYLOAD_FORGOTTEN, events.c.extra.contains(bindparam("name"), autoescape=False)
+    events.c.type.in_((PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)),
+    events.c.extra.contains(bindparam("name"), autoescape=False),
 )
 _MARK: Final = update(events).where(events.c.event_id == bindparam("id")).values(extra=bindparam("new_extra"))
 
 
 def requests_with_field(connection: Transaction, name: str) -> list[Event]:
-    """Return the erasure requests that have this extra field, in log order."""
+    """Return the erasure requests and corrections that have this extra field, in log order."""
     rows = connection.execute(_MARKED.order_by(events.c.position), {"name": f'"{name}":'}).mappings()
     return [event for row in rows if name in (event := event_of_row(row)).extra]
 

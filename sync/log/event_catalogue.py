@@ -26,6 +26,7 @@ from sync.log.event_types import (
     FACT_REJECTED,
     FACT_RETRACTED,
     FACT_SUPERSEDED,
+    FOREIGN_CHANGE_ANSWERED,
     MEMORY_FACT,
     MESSAGE,
     PAYLOAD_EXPIRED,
@@ -143,6 +144,14 @@ _FACT_TYPES: Final = (
     _verdict(FACT_RETRACTED, "The user withdrew a fact, by hand in the document or by command.", "reason?"),
     _verdict(FACT_CONFIRMED, "The user confirmed a candidate, or brought back a retracted fact."),
     _verdict(FACT_REJECTED, "The user rejected a candidate."),
+    EventType(
+        FOREIGN_CHANGE_ANSWERED,
+        "The user answered whether changes of one device in facts of another hold.",
+        ("event_ids", "accepted"),
+        ("understanding.changes.service",),
+        ("understanding",),
+        is_internal=True,
+    ),
 )
 
 _DERIVED_LINES: Final = "document.versions.derived_lines"

@@ -18,6 +18,7 @@ USER_FEEDBACK: Final = "user_feedback"
 # Facts about the user and their projects.
 FACT_EDITED: Final = "fact_edited"
 FACT_SUPERSEDED: Final = "fact_superseded"
+FOREIGN_CHANGE_ANSWERED: Final = "foreign_change_answered"
 FACT_RETRACTED: Final = "fact_retracted"
 FACT_CONFIRMED: Final = "fact_confirmed"
 FACT_REJECTED: Final = "fact_rejected"

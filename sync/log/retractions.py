@@ -3,23 +3,58 @@
 A projection that uses it shows the same before and after the erasure is applied to the log.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_REDACTED
-from sync.log.model import Event, erased_by, named_event_ids
-from sync.redaction import CleanPayload, Redactor
+from sync.log.model import Event, RemoteErasureState, erased_by, named_event_ids, remote_erasure_state
+from sync.redaction import KINDS, CleanPayload, Redactor, placeholder
+
+_PLACEHOLDER: Final = re.compile("|".join(re.escape(placeholder(kind)) for kind in KINDS))
+_HASH_FIELDS: Final = frozenset({"base_hash", "hash"})  # of a text that was redacted too
+_HASH: Final = re.compile("[0-9a-f]+")
 
 
 def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the id and the new payload that a `payload_redacted` names; None for any other event."""
+    """Return the id and the new payload that a `payload_redacted` names; None for a refused one, and other events."""
     event_id, payload = event.payload.get("event_id"), event.payload.get("payload")
     if event.type != PAYLOAD_REDACTED or not isinstance(event_id, str) or not isinstance(payload, dict):
         return None
-    return event_id, payload
+    return None if remote_erasure_state(event) is RemoteErasureState.REFUSED else (event_id, payload)
+
+
+def is_redacted(before: object, after: object) -> bool:
+    """Return whether a value is another one with spans replaced by placeholders, and nothing else."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() == after.keys() and all(_is_redacted_field(k, before[k], after[k]) for k in before)
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(is_redacted, before, after))
+    if isinstance(before, str) and isinstance(after, str):
+        return before == after or _has_only_spans_replaced(before, _PLACEHOLDER.split(after))
+    return before == after or (isinstance(after, str) and _PLACEHOLDER.fullmatch(after) is not None)
+
+
+def _is_redacted_field(name: str, before: object, after: object) -> bool:
+    is_hash = name in _HASH_FIELDS and isinstance(before, str) and isinstance(after, str) and len(before) == len(after)
+    return is_redacted(before, after) or (is_hash and _HASH.fullmatch(str(after)) is not None)
+
+
+def _has_only_spans_replaced(text: str, parts: list[str]) -> bool:
+    """Whether a text begins with the first part, ends with the last, and has the others in order between them."""
+    if len(parts) == 1 or not text.startswith(parts[0]) or not text[len(parts[0]) :].endswith(parts[-1]):
+        return False
+    first, *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 def redacted_payload(event: Event, redactor: Redactor) -> CleanPayload:

@@ -78,7 +78,7 @@ class RetentionService:
         self._intake = intake
         self._config = config
         self._clock = clock
-        self._facts = FactProjection()
+        self._facts = FactProjection(lambda: events.own_device_ids)
         self._archive_lock = ProcessLock(config.lock_file, timeout=LOCK_TIMEOUT, timeout_error=_busy_error)
 
     def build_rules(self, days: int | None, megabytes: int | None) -> RetentionRules:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from sync.log.authorship import Author, author_of
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import (
     FACT_CONFIRMED,
@@ -17,23 +18,26 @@ from sync.log.event_types import (
     FACT_REJECTED,
     FACT_RETRACTED,
     FACT_SUPERSEDED,
+    FOREIGN_CHANGE_ANSWERED,
     MEMORY_FACT,
 )
 from sync.log.model import GLOBAL_PROJECT, Door, Event, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding.model import (
     MAX_STATEMENT_LENGTH,
+    USER_SUBJECT,
+    AnswerKind,
     Change,
+    FactAnswer,
     FactKind,
     FactOrigin,
     FactSection,
+    RecordedStatement,
     Statement,
 )
-from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement
 
 E = TypeVar("E", bound=StrEnum)
 
-USER_SUBJECT: Final = "user"
 PROJECT_SUBJECT: Final = "project:"
 PROJECT_KINDS: Final = frozenset({FactKind.DECISION, FactKind.KNOWLEDGE})  # of the project in which they are stated
 ELLIPSIS: Final = "…"
@@ -67,6 +71,13 @@ _SECTION_OF_KIND: Final = {
     FactKind.DECISION: FactSection.TECHNICAL_PREFERENCES,
     FactKind.POSSESSION: FactSection.TECHNICAL_PREFERENCES,
     FactKind.KNOWLEDGE: FactSection.TECHNICAL_PREFERENCES,
+}
+
+
+_ORIGIN_OF_AUTHOR: Final[Mapping[Author, FactOrigin]] = {
+    Author.USER: FactOrigin.USER_STATED,
+    Author.APP: FactOrigin.USER_STATED,
+    Author.FILE: FactOrigin.IMPORTED,
 }
 
 
@@ -152,13 +163,8 @@ def evidence_of(event: Event) -> str:
     return named if isinstance(named, str) else event.event_id
 
 
-def claims_user(event: Event) -> bool:
-    """Whether an event says that the user stated the fact; that holds if its device recorded the exchange too."""
-    return event.origin == Origin.USER
-
-
-def recorded_statement(event: Event, *, has_exchange: bool) -> RecordedStatement | None:
-    """The statement of a `memory_fact`; None without a text. `has_exchange`: its device recorded its evidence."""
+def recorded_statement(event: Event) -> RecordedStatement | None:
+    """The statement of a `memory_fact`; None without a text."""
     statement = parse_statement(event.payload)
     if event.type != MEMORY_FACT or statement is None:
         return None
@@ -168,22 +174,24 @@ def recorded_statement(event: Event, *, has_exchange: bool) -> RecordedStatement
         statement=statement,
         fact_id=event.event_id,
         event_id=evidence_of(event),
-        hlc=_order_of(event),
+        hlc=order_of(event),
         recorded_at=event.ts,
         device_id=event.device_id,
-        origin=_origin_of(event, has_exchange=has_exchange),
+        origin=_origin_of(event),
         subject=str(subject) if is_project else USER_SUBJECT,
+        is_proven=event.is_proven,
+        has_door=event.door is not None,
     )
 
 
 def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
     """The user's answer that an event holds, about the first of its facts that is in `known`.
 
-    None for an event of another program, which cannot answer for the user, and for an edit whose text is erased.
+    None for an event of which the user, or the app, is not the author, and for an edit whose text is erased.
     """
     kind = _ANSWER_OF_EVENT.get(event.type)
     fact_id = next((name for name in answered_ids(event) if name in known), None)
-    if kind is None or fact_id is None or event.origin != Origin.USER:
+    if kind is None or fact_id is None or not _is_users(event):
         return None
     statement = parse_statement(event.payload) if kind is AnswerKind.EDITED else None
     if kind is AnswerKind.EDITED and statement is None:
@@ -193,12 +201,22 @@ def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
         kind=kind,
         fact_id=fact_id,
         event_id=event.event_id,
-        hlc=_order_of(event),
+        hlc=order_of(event),
         recorded_at=event.ts,
         statement=statement,
         superseded_by=by if isinstance(by, str) else None,
         device_id=event.device_id,
+        is_proven=event.is_proven,
     )
+
+
+def recorded_decisions(event: Event) -> dict[str, bool]:
+    """Whether each change of another device that an event names holds, as the user answered."""
+    names, accepted = event.payload.get("event_ids"), event.payload.get("accepted")
+    is_answer = event.type == FOREIGN_CHANGE_ANSWERED and author_of(event).is_users
+    if not is_answer or not isinstance(names, list) or not isinstance(accepted, bool):
+        return {}
+    return {name: accepted for name in names if isinstance(name, str)}
 
 
 def answered_ids(event: Event) -> tuple[str, ...]:
@@ -234,15 +252,23 @@ def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
     )
 
 
-def _origin_of(event: Event, *, has_exchange: bool) -> FactOrigin:
-    if claims_user(event) and has_exchange:
-        return FactOrigin.USER_STATED
-    if event.origin == Origin.PEER or (claims_user(event) and evidence_of(event) != event.event_id):
+def _origin_of(event: Event) -> FactOrigin:
+    if not event.is_proven or event.origin == Origin.PEER:
         return FactOrigin.OTHER_DEVICE
-    return FactOrigin.IMPORTED if event.origin == Origin.IMPORTED else FactOrigin.AGENT_PROPOSED
+    if event.door == Door.CLOUD:
+        return FactOrigin.IMPORTED
+    author = author_of(event).author
+    if event.door is None and evidence_of(event) == event.event_id and author is Author.USER:
+        return FactOrigin.AGENT_PROPOSED  # of before doors: a program that named no exchange
+    return _ORIGIN_OF_AUTHOR.get(author, FactOrigin.AGENT_PROPOSED)
 
 
-def _order_of(event: Event) -> str:
+def _is_users(event: Event) -> bool:
+    """Whether the user answered, or their app for them; the guard decides what that may change."""
+    return event.door != Door.CLOUD and author_of(event).author in {Author.USER, Author.APP}
+
+
+def order_of(event: Event) -> str:
     """What orders events among all devices, as text."""
     return f"{bounded_hlc(event)} {event.hlc}"
 

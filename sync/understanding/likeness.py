@@ -2,11 +2,13 @@
 
 import re
 import unicodedata
+from collections import Counter
 from functools import lru_cache
 from typing import Final
 
 from sync.understanding.model import Statement
 
+_MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _LATIN_WORD: Final = re.compile(r"[a-z0-9][a-z0-9+#.'_-]*")
 _CJK_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
 # Characters of the form, not of the content: pronouns, particles, negations, adverbs.
@@ -122,3 +124,58 @@ def without_part(text: str, part: str) -> str | None:
 
 def _letters(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+
+
+class ActiveFacts:
+    """The active facts by what a new statement asks of them: their slot, and the content words that they have.
+
+    Thousands of statements are applied one by one, so none of them may look at all others.
+    """
+
+    def __init__(self) -> None:
+        self._contents: dict[str, frozenset[str]] = {}
+        self._keys: dict[str, tuple[str, str | None, bool]] = {}  # subject, slot, whether negative
+        self._by_slot: dict[tuple[str, str], set[str]] = {}
+        self._by_word: dict[tuple[str, str, bool, bool], set[str]] = {}  # subject, word, slotless, negative
+
+    def add(self, fact_id: str, subject: str, statement: Statement) -> None:
+        """Add a fact, or replace its statement."""
+        self.remove(fact_id)
+        content = content_of(statement.text)
+        self._contents[fact_id] = content
+        self._keys[fact_id] = subject, statement.slot, statement.is_negative
+        if statement.slot is not None:
+            self._by_slot.setdefault((subject, statement.slot), set()).add(fact_id)
+        for word in content:
+            key = subject, word, statement.slot is None, statement.is_negative
+            self._by_word.setdefault(key, set()).add(fact_id)
+
+    def remove(self, fact_id: str) -> None:
+        """Remove a fact, if it is there."""
+        if fact_id not in self._keys:
+            return
+        subject, slot, is_negative = self._keys.pop(fact_id)
+        if slot is not None:
+            self._by_slot[subject, slot].discard(fact_id)
+        for word in self._contents.pop(fact_id):
+            self._by_word[subject, word, slot is None, is_negative].discard(fact_id)
+
+    def of_slot(self, subject: str, slot: str) -> list[str]:
+        """The facts of a slot."""
+        return sorted(self._by_slot.get((subject, slot), ()))
+
+    def sharing(
+        self, subject: str, text: str, *, slotless: tuple[bool, ...] = (True, False), negative: tuple[bool, ...]
+    ) -> dict[str, float]:
+        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have.
+
+        A word that more than `_MAX_COMMON` of these facts have tells none of them apart, and is not looked up.
+        """
+        content, counts = content_of(text), Counter[str]()
+        for word in content:
+            for is_slotless in slotless:
+                for is_negative in negative:
+                    having = self._by_word.get((subject, word, is_slotless, is_negative), ())
+                    if len(having) <= _MAX_COMMON:
+                        counts.update(having)
+        return {name: count / min(len(content), len(self._contents[name])) for name, count in counts.items()}

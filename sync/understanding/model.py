@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+USER_SUBJECT: Final = "user"  # of facts about the user
 MAX_STATEMENT_LENGTH: Final = 80  # characters of a statement
 TENTATIVE: Final = 0.5  # a statement of a smaller confidence counts only if it changes a fact that is known
 
@@ -103,3 +104,62 @@ class Fact:
         """Whether its last day is over; nothing replaced it."""
         is_date = self.valid_until is not None and len(self.valid_until) == len("2026-03-14")
         return self.status is FactStatus.SUPERSEDED and self.superseded_by is None and is_date
+
+
+class AnswerKind(StrEnum):
+    """What the user, or a model with a quote, said about a fact that exists."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    EDITED = "edited"
+    RETRACTED = "retracted"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStatement:
+    """A statement as an event holds it. `hlc` orders statements and answers; `recorded_at` is ISO 8601, for display.
+
+    `origin` is the same on every device: it comes from the event, not from the reader's point of view. `has_door`: the
+    event says where it was recorded; those of before doors do not.
+    """
+
+    statement: Statement
+    fact_id: str  # unique; a repeated statement keeps the id of the first
+    event_id: str  # the event that states it: the evidence
+    hlc: str
+    recorded_at: str
+    device_id: str
+    origin: FactOrigin
+    subject: str = USER_SUBJECT
+    is_proven: bool = True
+    has_door: bool = False
+
+    @property
+    def change_id(self) -> str:
+        """The event whose effect this is."""
+        return self.fact_id
+
+
+@dataclass(frozen=True, slots=True)
+class FactAnswer:
+    """An answer about a fact, named by the `fact_id` of any statement that belongs to it.
+
+    `statement` is the new text of an edit, `superseded_by` the fact that replaces it (SUPERSEDED), `device_id` the
+    device on which it was given.
+    """
+
+    kind: AnswerKind
+    fact_id: str
+    event_id: str
+    hlc: str
+    recorded_at: str
+    statement: Statement | None = None
+    superseded_by: str | None = None
+    device_id: str = ""
+    is_proven: bool = True
+
+    @property
+    def change_id(self) -> str:
+        """The event whose effect this is."""
+        return self.event_id

@@ -19,10 +19,9 @@ from sync.log.event_types import MEMORY_FACT
 from sync.log.model import EventDraft
 from sync.redaction import Redactor
 from sync.understanding.fact_events import answer_draft, statement_draft
-from sync.understanding.model import MAX_STATEMENT_LENGTH, Fact, FactKind, FactSection, Statement
+from sync.understanding.model import MAX_STATEMENT_LENGTH, AnswerKind, Fact, FactKind, FactSection, Statement
 from sync.understanding.model_port import ModelFailed, ModelRequest
 from sync.understanding.projection import Facts
-from sync.understanding.reconcile import AnswerKind
 from sync.understanding.rules.typed_text import HIDDEN
 
 PURPOSE: Final = "understanding"

@@ -4,7 +4,7 @@ Readers run on several threads: one at a time brings the state up to date, and w
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -18,30 +18,39 @@ from msgspec.structs import replace
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import store as log_store
-from sync.log.event_types import FACT_TYPES, MEMORY_FACT, RETRACTING_TYPES
+from sync.log.devices import store as registry_store
+from sync.log.devices.device_registry import DeviceRegistry
+from sync.log.event_types import FACT_TYPES, FOREIGN_CHANGE_ANSWERED, MEMORY_FACT, REGISTRY_TYPES, RETRACTING_TYPES
 from sync.log.model import Event, named_event_ids
 from sync.log.retractions import Retractions, correction_of
 from sync.understanding import store
+from sync.understanding.changes.admission import EVERY_DEVICE, AdmittedDevices, ForeignChange
 from sync.understanding.fact_events import (
-    claims_user,
-    evidence_of,
+    order_of,
     recorded_answer,
+    recorded_decisions,
     recorded_statement,
 )
-from sync.understanding.model import Fact, FactOrigin, FactStatus
-from sync.understanding.reconcile import FactAnswer, FactTimeline, RecordedStatement
+from sync.understanding.model import Fact, FactAnswer, FactStatus, RecordedStatement
+from sync.understanding.reconcile import FactTimeline
 
 OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
-READ_TYPES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
+_KEPT_TYPES: Final = (*FACT_TYPES, FOREIGN_CHANGE_ANSWERED)
+READ_TYPES: Final = (*_KEPT_TYPES, *RETRACTING_TYPES)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All facts of the log, whatever their status, ordered by the time of their first statement."""
+    """All facts of the log, whatever their status, ordered by the time of their first statement.
+
+    `answers`: those that have an effect.
+    """
 
     facts: tuple[Fact, ...] = ()
     statements: Mapping[str, RecordedStatement] = field(default_factory=lambda: MappingProxyType({}))
     answers: tuple[FactAnswer, ...] = ()
+    answered: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))  # changes, by event
+    changes: tuple[ForeignChange, ...] = ()  # in facts of other devices: those that wait, and all in vital facts
 
     @cached_property
     def by_id(self) -> Mapping[str, Fact]:
@@ -150,28 +159,29 @@ class Facts:
 
 
 class _State(msgspec.Struct, frozen=True):
-    """What was read. `last`: position and id of the newest event, `last_exchange`: of the newest exchange.
-
-    `unproven`: exchanges that facts name and that may still arrive.
-    """
+    """What was read. `last`: position and id of the newest event. `registry`: the devices, and their version."""
 
     order_version: int = 0
     last: tuple[int, str] = (0, "")
-    last_exchange: tuple[int, str] = (0, "")
     events: Mapping[str, Event] = msgspec.field(default_factory=lambda: MappingProxyType({}))
-    exchanges: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
-    unproven: frozenset[str] = frozenset()
     retracted: frozenset[str] = frozenset()  # events that were erased or corrected
+    registry: "tuple[DeviceRegistry, object]" = (DeviceRegistry(), None)
+    admitted: AdmittedDevices = EVERY_DEVICE
+    answers: tuple[FactAnswer, ...] = ()  # also those that wait
     facts: Facts = msgspec.field(default_factory=Facts)
     timeline: FactTimeline = msgspec.field(default_factory=FactTimeline)  # of `facts`
 
 
 class FactProjection:
-    """The facts of one profile's log. With a clock, what held until an earlier day is superseded."""
+    """The facts of one profile's log. With a clock, what held until an earlier day is superseded.
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    `own_device_ids`: what this device corrects in the facts of others holds here even before it is admitted.
+    """
+
+    def __init__(self, own_device_ids: Callable[[], Collection[str]] = tuple, clock: Clock | None = None) -> None:
         self._state = _State()
         self._lock = Lock()
+        self._own_device_ids = own_device_ids
         self._clock = clock
         self._today = Facts(), date.min, Facts()  # what was read, the day, and the same without what is over on it
 
@@ -197,50 +207,69 @@ class FactProjection:
         newest = log_store.newest_position_of_types(connection, READ_TYPES)
         if not newest:
             return Facts()
-        exchange = store.newest_exchange(connection)
         order = log_store.order_version(connection)
-        if order != state.order_version or not store.are_recorded(connection, (state.last, state.last_exchange)):
+        if order != state.order_version or not store.are_recorded(connection, (state.last,)):
             state = _State(order_version=order)  # a transaction that was rolled back gives its positions again
-        elif newest == state.last[0] and (not state.unproven or exchange == state.last_exchange):
-            return state.facts
-        self._state = state = _advance(connection, state, exchange)
+        registry = self._registry(connection, state, order)
+        if newest != state.last[0] or registry != state.registry:
+            self._state = state = _advance(connection, replace(state, registry=registry), self._own_device_ids())
         return state.facts
 
+    def _registry(self, connection: Transaction, state: _State, order: int) -> tuple[DeviceRegistry, object]:
+        """The devices of the account; read again after an event about them, after a recovery after any event."""
+        known, version = state.registry
+        types = log_store.newest_position_of_types(connection, REGISTRY_TYPES)
+        last = log_store.newest_position(connection) if known.has_recovery else 0
+        now = types, last, order, frozenset(self._own_device_ids())
+        return state.registry if now == version else (registry_store.read_registry(connection), now)
 
-def _advance(connection: Transaction, state: _State, last_exchange: tuple[int, str]) -> _State:
+
+def _advance(connection: Transaction, state: _State, own_device_ids: Collection[str]) -> _State:
     """Apply the new events. A retraction of a fact's event means to read all of them again."""
     fresh = list(log_store.read_by_types(connection, READ_TYPES, after=state.last[0]))
     named = frozenset(name for event in fresh for name in _retracted_ids(event))
     if not named.isdisjoint(state.events) or any(event.event_id in state.retracted for event in fresh):
-        state = _State(order_version=state.order_version)
+        state = _State(order_version=state.order_version, registry=state.registry)
         fresh = list(log_store.read_by_types(connection, READ_TYPES, after=0))
         named = frozenset(name for event in fresh for name in _retracted_ids(event))
     retractions = Retractions()
     retractions.apply(fresh)
-    correctors = {found[0]: event.device_id for event in fresh if (found := correction_of(event)) is not None}
-    news = {event.event_id: _left_of(event, retractions, correctors) for event in fresh if event.type in FACT_TYPES}
-    wanted = {evidence_of(event) for event in news.values() if event.type == MEMORY_FACT and claims_user(event)}
-    arrived = store.exchanges_after(connection, state.last_exchange[0], state.unproven)
-    devices = arrived | store.exchange_devices(connection, wanted)
+    news = {event.event_id: retractions.effective_event(event) for event in fresh if event.type in _KEPT_TYPES}
     last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
-    state = replace(state, last=last, last_exchange=last_exchange, retracted=state.retracted | named)
-    if not news and not devices:
+    events = {**state.events, **news}
+    admitted = admitted_devices(state.registry[0], own_device_ids, events.values())
+    state = replace(state, last=last, retracted=state.retracted | named)
+    if not news and admitted == state.admitted:
         return state
-    exchanges, events = {**state.exchanges, **devices}, {**state.events, **news}
-    statements, answers = _timeline_items(events.values(), exchanges, state.facts.statements)
-    timeline = _extended(state, statements, answers)
+    statements, answers = _timeline_items(events.values(), state.facts.statements)
+    timeline = _extended(state, statements, answers) if admitted == state.admitted else None
     if timeline is None:
-        timeline = FactTimeline(statements.values(), answers)
-    facts = Facts(timeline.facts(), statements, answers)
-    unproven = (state.unproven | wanted) - exchanges.keys()
-    return replace(state, events=events, exchanges=exchanges, unproven=unproven, facts=facts, timeline=timeline)
+        timeline = FactTimeline(statements.values(), answers, admitted)
+    applied = tuple(one for one in answers if one.event_id not in timeline.withheld)
+    facts = Facts(timeline.facts(), statements, applied, admitted.answers, timeline.changes())
+    return replace(state, events=events, answers=answers, facts=facts, timeline=timeline, admitted=admitted)
+
+
+def admitted_devices(
+    registry: DeviceRegistry, own_device_ids: Collection[str], events: Iterable[Event]
+) -> AdmittedDevices:
+    """The admitted devices, and the user's answers about single changes, given on an admitted device."""
+    devices = registry.devices.items()
+    until = {device_id: device.revoked_at for device_id, device in devices if device.was_admitted}
+    by_all = AdmittedDevices(until, is_open=not registry.has_first)
+    answers: dict[str, bool] = {}
+    for event in sorted((one for one in events if one.type == FOREIGN_CHANGE_ANSWERED), key=order_of):
+        if by_all.has_device(event.device_id, order_of(event)):
+            answers |= recorded_decisions(event)
+    own: dict[str, str | None] = dict.fromkeys(own_device_ids)
+    return AdmittedDevices({**until, **own}, answers, is_open=by_all.is_open)
 
 
 def _extended(
     state: _State, statements: Mapping[str, RecordedStatement], answers: tuple[FactAnswer, ...]
 ) -> FactTimeline | None:
     """The timeline of a state with what is new; None if what it has changed, or if something is not at its end."""
-    known, answered = state.facts.statements, state.facts.answers
+    known, answered = state.facts.statements, state.answers
     if answers[: len(answered)] != answered or any(statements.get(name) != one for name, one in known.items()):
         return None
     news = [one for name, one in statements.items() if name not in known]
@@ -248,33 +277,18 @@ def _extended(
 
 
 def _timeline_items(
-    events: Iterable[Event], exchanges: Mapping[str, str], known: Mapping[str, RecordedStatement]
+    events: Iterable[Event], known: Mapping[str, RecordedStatement]
 ) -> tuple[dict[str, RecordedStatement], tuple[FactAnswer, ...]]:
-    """The statements and answers of these events, in the order of arrival.
-
-    `known`: statements read before; the exchange of one may have arrived since.
-    """
+    """The statements and answers of these events, in the order of arrival. `known`: statements read before."""
     statements: dict[str, RecordedStatement] = {}
     others: list[Event] = []
     for event in events:
         if event.type != MEMORY_FACT:
             others.append(event)
-            continue
-        former = known.get(event.event_id)
-        if former is not None and former.origin is not FactOrigin.OTHER_DEVICE:
-            statements[event.event_id] = former
-            continue
-        has_exchange = exchanges.get(evidence_of(event)) == event.device_id
-        if (statement := recorded_statement(event, has_exchange=has_exchange)) is not None:
+        elif (statement := known.get(event.event_id) or recorded_statement(event)) is not None:
             statements[event.event_id] = statement
     answers = (answer for event in others if (answer := recorded_answer(event, statements)) is not None)
     return statements, tuple(answers)
-
-
-def _left_of(event: Event, retractions: Retractions, correctors: Mapping[str, str]) -> Event:
-    """What retractions leave of an event. A corrected text is what the device says that corrected it."""
-    left = retractions.effective_event(event)
-    return left if left is event else replace(left, device_id=correctors.get(event.event_id, event.device_id))
 
 
 def _retracted_ids(event: Event) -> Iterable[str]:

@@ -2,83 +2,54 @@
 
 Statements are applied in the order of their hybrid clock. A newer statement of a slot supersedes the older one, a
 repeated one adds evidence, and untrusted text or an unexplained contradiction becomes a candidate. See decision 028.
+What changes a fact of another device has that effect from an admitted device only: see decision 042.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
+from sync.understanding.changes.admission import EVERY_DEVICE, AdmittedDevices, ForeignChange
 from sync.understanding.likeness import (
-    content_of,
+    ActiveFacts,
     is_about_same_person,
     is_contained,
     is_same_statement,
     statement_key,
     without_part,
 )
-from sync.understanding.model import TENTATIVE, TRUSTED, Change, Fact, FactKind, FactOrigin, FactStatus, Statement
+from sync.understanding.model import (
+    TENTATIVE,
+    TRUSTED,
+    USER_SUBJECT,
+    AnswerKind,
+    Change,
+    Fact,
+    FactAnswer,
+    FactKind,
+    FactOrigin,
+    FactStatus,
+    RecordedStatement,
+    Statement,
+)
 
-_USER: Final = "user"  # the subject of facts about the user
 _LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
 _NOW_SHARE: Final = 0.33  # of content that what holds now has in common with the fact of its kind that it ends
-_MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
 _Order = tuple[str, int, str, str, str]
 
 
-class AnswerKind(StrEnum):
-    """What the user, or a model with a quote, said about a fact that exists."""
-
-    CONFIRMED = "confirmed"
-    REJECTED = "rejected"
-    EDITED = "edited"
-    RETRACTED = "retracted"
-    SUPERSEDED = "superseded"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedStatement:
-    """A statement as an event holds it. `hlc` orders statements and answers; `recorded_at` is ISO 8601, for display.
-
-    `origin` is the same on every device: it comes from the event, not from the reader's point of view.
-    """
-
-    statement: Statement
-    fact_id: str  # unique; a repeated statement keeps the id of the first
-    event_id: str  # the event that states it: the evidence
-    hlc: str
-    recorded_at: str
-    device_id: str
-    origin: FactOrigin
-    subject: str = _USER
-
-
-@dataclass(frozen=True, slots=True)
-class FactAnswer:
-    """An answer about a fact, named by the `fact_id` of any statement that belongs to it.
-
-    `statement` is the new text of an edit, `superseded_by` the fact that replaces it (SUPERSEDED), `device_id` the
-    device on which it was given.
-    """
-
-    kind: AnswerKind
-    fact_id: str
-    event_id: str
-    hlc: str
-    recorded_at: str
-    statement: Statement | None = None
-    superseded_by: str | None = None
-    device_id: str = ""
-
-
 class FactTimeline:
     """Statements and answers in the order of their clocks, and the facts that follow from them."""
 
-    def __init__(self, statements: Iterable[RecordedStatement] = (), answers: Iterable[FactAnswer] = ()) -> None:
-        self._book = _FactBook()
+    def __init__(
+        self,
+        statements: Iterable[RecordedStatement] = (),
+        answers: Iterable[FactAnswer] = (),
+        admitted: AdmittedDevices = EVERY_DEVICE,
+    ) -> None:
+        self._book = _FactBook(admitted)
         self._last: _Order | None = None
         self._has_late_answer = False  # one that precedes its statement, because of a wrong clock: it comes last
         self.add(statements, answers)
@@ -102,6 +73,15 @@ class FactTimeline:
         """All facts, whatever their status, ordered by the time of their first statement."""
         return self._book.facts()
 
+    @property
+    def withheld(self) -> Collection[str]:
+        """The events that have no effect: they wait, or were refused."""
+        return self._book.withheld
+
+    def changes(self) -> tuple[ForeignChange, ...]:
+        """The changes of one device in facts of another, in order: those that wait, and of vital facts all."""
+        return self._book.foreign_changes()
+
     def _apply(self, item: RecordedStatement | FactAnswer) -> bool:
         """Apply one item; False for an answer about a fact that is not known."""
         if isinstance(item, RecordedStatement):
@@ -113,9 +93,13 @@ class FactTimeline:
         return True
 
 
-def reconcile(statements: Iterable[RecordedStatement], answers: Iterable[FactAnswer] = ()) -> tuple[Fact, ...]:
+def reconcile(
+    statements: Iterable[RecordedStatement],
+    answers: Iterable[FactAnswer] = (),
+    admitted: AdmittedDevices = EVERY_DEVICE,
+) -> tuple[Fact, ...]:
     """All facts, whatever their status, ordered by the time of their first statement."""
-    return FactTimeline(statements, answers).facts()
+    return FactTimeline(statements, answers, admitted).facts()
 
 
 def _order(item: RecordedStatement | FactAnswer) -> _Order:
@@ -126,7 +110,10 @@ def _order(item: RecordedStatement | FactAnswer) -> _Order:
 
 @dataclass(slots=True)
 class _FactDraft:
-    """A fact while statements and answers are applied."""
+    """A fact while statements and answers are applied.
+
+    `devices`: whose words it is made of. `is_removal_admitted`: other devices may not state anew what was retracted.
+    """
 
     first: RecordedStatement
     statement: Statement
@@ -136,74 +123,25 @@ class _FactDraft:
     evidence: list[str]
     statement_ids: list[str]
     doubt: float  # the product of 1 - confidence of its statements
+    devices: set[str]
+    is_admitted: bool = False
+    is_removal_admitted: bool = False
     valid_until: str | None = None
     superseded_by: str | None = None
-
-
-class _ActiveFacts:
-    """The active facts by what a new statement asks of them: their slot, and the content words that they have.
-
-    Thousands of statements are applied one by one, so none of them may look at all others.
-    """
-
-    def __init__(self) -> None:
-        self._contents: dict[str, frozenset[str]] = {}
-        self._keys: dict[str, tuple[str, str | None, bool]] = {}  # subject, slot, whether negative
-        self._by_slot: dict[tuple[str, str], set[str]] = {}
-        self._by_word: dict[tuple[str, str, bool, bool], set[str]] = {}  # subject, word, slotless, negative
-
-    def add(self, fact_id: str, subject: str, statement: Statement) -> None:
-        """Add a fact, or replace its statement."""
-        self.remove(fact_id)
-        content = content_of(statement.text)
-        self._contents[fact_id] = content
-        self._keys[fact_id] = subject, statement.slot, statement.is_negative
-        if statement.slot is not None:
-            self._by_slot.setdefault((subject, statement.slot), set()).add(fact_id)
-        for word in content:
-            key = subject, word, statement.slot is None, statement.is_negative
-            self._by_word.setdefault(key, set()).add(fact_id)
-
-    def remove(self, fact_id: str) -> None:
-        """Remove a fact, if it is there."""
-        if fact_id not in self._keys:
-            return
-        subject, slot, is_negative = self._keys.pop(fact_id)
-        if slot is not None:
-            self._by_slot[subject, slot].discard(fact_id)
-        for word in self._contents.pop(fact_id):
-            self._by_word[subject, word, slot is None, is_negative].discard(fact_id)
-
-    def of_slot(self, subject: str, slot: str) -> list[str]:
-        """The facts of a slot."""
-        return sorted(self._by_slot.get((subject, slot), ()))
-
-    def sharing(
-        self, subject: str, text: str, *, slotless: tuple[bool, ...] = (True, False), negative: tuple[bool, ...]
-    ) -> dict[str, float]:
-        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have.
-
-        A word that more than `_MAX_COMMON` of these facts have tells none of them apart, and is not looked up.
-        """
-        content, counts = content_of(text), Counter[str]()
-        for word in content:
-            for is_slotless in slotless:
-                for is_negative in negative:
-                    having = self._by_word.get((subject, word, is_slotless, is_negative), ())
-                    if len(having) <= _MAX_COMMON:
-                        counts.update(having)
-        return {name: count / min(len(content), len(self._contents[name])) for name, count in counts.items()}
 
 
 class _FactBook:
     """The facts so far. Every method keeps one invariant: at most one active fact for a subject's slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, admitted: AdmittedDevices) -> None:
+        self._admitted = admitted
+        self._changes: dict[str, ForeignChange] = {}  # by event
+        self.withheld: set[str] = set()  # events
         self._drafts: dict[str, _FactDraft] = {}
         self._facts: dict[str, Fact] = {}  # those that did not change since they were asked for
         self._names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
-        self._active = _ActiveFacts()
+        self._active = ActiveFacts()
         self._ordinals: dict[str, int] = {}  # the place of each fact in the order of their first statements
 
     def knows(self, fact_id: str) -> bool:
@@ -223,6 +161,7 @@ class _FactBook:
             if ended is None:
                 return
             said = _inherit(said, self._drafts[ended].statement)
+        is_refused = self._admitted.refuses(said)
         candidate = said.origin not in TRUSTED or self._contradicts(said)
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
@@ -231,41 +170,45 @@ class _FactBook:
             first=said,
             statement=said.statement,
             origin=said.origin,
-            status=FactStatus.CANDIDATE if candidate else FactStatus.ACTIVE,
+            status=FactStatus.RETRACTED if is_refused else FactStatus.CANDIDATE,
             valid_from=said.recorded_at,
             evidence=[said.event_id],
             statement_ids=[said.fact_id],
             doubt=1.0 - said.statement.confidence,
+            devices={said.device_id},
             valid_until=said.statement.valid_until,
         )
-        if not candidate:
-            self._activate(said.fact_id, said.recorded_at)
+        if not candidate and not is_refused:
+            self._activate(said.fact_id, said)
 
     def answer(self, given: FactAnswer) -> None:
-        """Apply one answer to its fact."""
+        """Apply one answer to its fact, unless it waits or was refused."""
         fact_id = self._names[given.fact_id]
         draft = self._draft_to_change(fact_id)
         match given.kind:
             case AnswerKind.REJECTED | AnswerKind.RETRACTED:
-                draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, given.recorded_at, None
-                self._active.remove(fact_id)
+                if self._may_change(given, [fact_id], after=None):
+                    draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, given.recorded_at, None
+                    draft.is_removal_admitted = self._admitted.allows(given)
+                    draft.devices.add(given.device_id)
+                    self._active.remove(fact_id)
             case AnswerKind.SUPERSEDED:
                 if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
-                    by = given.superseded_by
-                    self._end(fact_id, given.recorded_at, self._names.get(by, by) if by else None)
+                    by = self._names.get(given.superseded_by or "", given.superseded_by)
+                    after = self._drafts[by].statement.text if by in self._drafts else None
+                    if self._may_change(given, [fact_id], after=after):
+                        self._end(fact_id, given.recorded_at, by)
             case AnswerKind.CONFIRMED | AnswerKind.EDITED:
-                if given.statement is not None:
-                    draft.statement = given.statement
-                    self._by_key[draft.first.subject, statement_key(given.statement.text)] = fact_id
-                draft.origin, draft.doubt = FactOrigin.USER_CONFIRMED, 0.0
-                draft.valid_until, draft.superseded_by = draft.statement.valid_until, None
-                self._activate(fact_id, given.recorded_at)
+                self._activate(fact_id, given, given.statement)
 
     def facts(self) -> tuple[Fact, ...]:
         for name, draft in self._drafts.items():
             if name not in self._facts:
                 self._facts[name] = _fact(draft)
         return tuple(self._facts[name] for name in self._drafts)
+
+    def foreign_changes(self) -> tuple[ForeignChange, ...]:
+        return tuple(change for change in self._changes.values() if not change.waits or self._is_open(change))
 
     def _draft_to_change(self, fact_id: str) -> _FactDraft:
         self._facts.pop(fact_id, None)
@@ -279,6 +222,9 @@ class _FactBook:
         draft = self._drafts[fact_id]
         if draft.status is FactStatus.SUPERSEDED:
             return False
+        is_removed_for_all = draft.status is not FactStatus.RETRACTED or draft.is_removal_admitted
+        if not is_removed_for_all and said.device_id not in draft.devices:
+            return False  # no device removes beforehand what another one says
         if statement_key(draft.statement.text) != statement_key(said.statement.text):
             return False
         return is_same_statement(draft.statement, said.statement)
@@ -291,11 +237,13 @@ class _FactBook:
         if said.event_id not in draft.evidence:
             draft.evidence.append(said.event_id)
             draft.doubt *= 1.0 - said.statement.confidence
-        if said.statement.valid_until is not None and draft.status is not FactStatus.RETRACTED:
-            draft.valid_until = said.statement.valid_until  # a plan of last year is one of this year again
-        if draft.status is FactStatus.CANDIDATE and said.origin in TRUSTED:
-            draft.origin = said.origin
-            self._activate(fact_id, said.recorded_at)
+        is_trusted, statement = said.origin in TRUSTED, said.statement
+        is_dated = statement.valid_until not in {None, draft.valid_until} and draft.status is not FactStatus.RETRACTED
+        if is_dated and self._may_change(said, [fact_id], after=f"{draft.statement.text} ({statement.valid_until})"):
+            draft.valid_until = statement.valid_until  # a plan of last year is one of this year again
+        if is_trusted and draft.status is FactStatus.CANDIDATE:
+            self._activate(fact_id, said)
+        draft.devices |= {said.device_id} if is_trusted else set()
 
     def _contradicts(self, said: RecordedStatement) -> bool:
         """Whether a statement without a slot says the opposite of an active one, and does not say that it changed."""
@@ -304,25 +252,86 @@ class _FactBook:
             return False
         opposite = (not new.is_negative,)
         shared = self._active.sharing(said.subject, new.text, slotless=(True,), negative=opposite)
-        return any(share >= _CONTRADICTION for share in shared.values())
+        return any(share >= _CONTRADICTION and self._may_question(name, said) for name, share in shared.items())
 
-    def _activate(self, fact_id: str, at: str) -> None:
-        """Make a fact active, and end the active facts that it replaces."""
+    def _may_question(self, fact_id: str, said: RecordedStatement) -> bool:
+        """Whether a fact may make a statement of another device doubtful."""
+        draft = self._drafts[fact_id]
+        return said.device_id in draft.devices or draft.is_admitted
+
+    def _activate(self, fact_id: str, by: RecordedStatement | FactAnswer, text: Statement | None = None) -> None:
+        """Make a fact active, `text` in place of its own, and end the active facts that it replaces.
+
+        If it may not replace them, or not be changed by this device, it stays as it is.
+        """
         winner = self._draft_to_change(fact_id)
-        subject, statement = winner.first.subject, winner.statement
+        subject, statement, at = winner.first.subject, text or winner.statement, by.recorded_at
+        ended = self._active.of_slot(subject, statement.slot) if statement.slot is not None else []
+        is_replaced = any(name != fact_id for name in ended)
+        similar = self._active.sharing(subject, statement.text, negative=(statement.is_negative,))
+        ended += [name for name in similar if is_contained(self._drafts[name].statement, statement)]
+        ended = [name for name in dict.fromkeys(ended) if name != fact_id]
+        changed = None
+        if statement.change is not None and not is_replaced:
+            changed = self._ended_by(subject, statement, besides=(*ended, fact_id))
+        if not self._may_change(by, [fact_id, *ended, *filter(None, [changed])], after=statement.text):
+            return
+        self._take_words(winner, by, statement)
         winner.status = FactStatus.ACTIVE
-        self._active.remove(fact_id)
-        replaced = self._active.of_slot(subject, statement.slot) if statement.slot is not None else []
-        for name in replaced:
+        for name in ended:
             self._end(name, at, fact_id)
-        for name in self._active.sharing(subject, statement.text, negative=(statement.is_negative,)):
-            if is_contained(self._drafts[name].statement, statement):
-                self._end(name, at, fact_id)
-        if statement.change is not None and not replaced and (ended := self._ended_by(subject, statement)) is not None:
-            self._end_or_shorten(ended, statement, at, fact_id)
+        if changed is not None:
+            self._end_or_shorten(changed, statement, at, fact_id)
         self._active.add(fact_id, subject, statement)
 
-    def _ended_by(self, subject: str, new: Statement) -> str | None:
+    def _take_words(self, winner: _FactDraft, by: RecordedStatement | FactAnswer, statement: Statement) -> None:
+        """Note whose words a fact has from now on, and that the user stands by it."""
+        winner.is_admitted = self._admitted.allows(by)
+        if isinstance(by, RecordedStatement):
+            winner.origin = by.origin
+            return
+        if by.statement is not None:
+            winner.statement, winner.devices = statement, set()
+            self._by_key[winner.first.subject, statement_key(statement.text)] = winner.first.fact_id
+        winner.devices.add(by.device_id)
+        winner.origin, winner.doubt = FactOrigin.USER_CONFIRMED, 0.0
+        winner.valid_until, winner.superseded_by = statement.valid_until, None
+
+    def _may_change(self, by: RecordedStatement | FactAnswer, names: Sequence[str], *, after: str | None) -> bool:
+        """Whether an item may change these facts. A change of another device's facts is noted, also one that waits."""
+        changed = [self._drafts[name] for name in names]
+        drafts = [draft for draft in changed if draft.devices != {by.device_id} or not by.is_proven]
+        may = self._admitted.allows(by) if drafts else not self._admitted.refuses(by)
+        self.withheld |= set() if may else {by.change_id}
+        is_vital = any(draft.statement.is_vital for draft in drafts)
+        if (not may or is_vital) and by.change_id not in self._admitted.answers:
+            self._changes[by.change_id] = ForeignChange(
+                event_id=by.change_id,
+                device_id=by.device_id,
+                is_proven=by.is_proven,
+                recorded_at=by.recorded_at,
+                kind="stated" if isinstance(by, RecordedStatement) else by.kind.value,
+                fact_id=names[0],
+                before=tuple(dict.fromkeys(draft.statement.text for draft in drafts)),
+                after=after,
+                is_vital=is_vital,
+                waits=not may,
+            )
+        return may
+
+    def _is_open(self, change: ForeignChange) -> bool:
+        """Whether a change that waits would still have an effect."""
+        draft = self._drafts[change.fact_id]
+        match change.kind:
+            case AnswerKind.RETRACTED | AnswerKind.REJECTED | AnswerKind.SUPERSEDED:
+                return draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)
+            case AnswerKind.CONFIRMED:
+                return draft.status is not FactStatus.ACTIVE
+            case AnswerKind.EDITED:
+                return draft.statement.text != change.after
+        return draft.status is FactStatus.CANDIDATE or change.after not in (None, draft.statement.text)
+
+    def _ended_by(self, subject: str, new: Statement, besides: Collection[str] = ()) -> str | None:
         """The active fact that a statement of a change ends: it shares most content with it, the newest of equals.
 
         A named former value (`former`) counts before the statement's own words.
@@ -330,7 +339,7 @@ class _FactBook:
         is_weak = new.change is Change.NOW and new.confidence >= TENTATIVE
         least = _NOW_SHARE if is_weak else _LEAST_SHARE
         scores: dict[str, float] = {}
-        for owner in dict.fromkeys((subject, _USER)):  # a change said in a project may be about its user
+        for owner in dict.fromkeys((subject, USER_SUBJECT)):  # a change said in a project may be about its user
             for text, weight in ((new.text, 1.0), (new.former or "", 2.0)):
                 for name, share in self._active.sharing(owner, text, negative=(True, False)).items():
                     scores[name] = scores.get(name, 0.0) + weight * share
@@ -338,6 +347,7 @@ class _FactBook:
             name: score
             for name, score in scores.items()
             if score >= least
+            and name not in besides
             and is_about_same_person(self._drafts[name].statement, new)
             and (not is_weak or _is_of_kind(self._drafts[name].statement.kind, new.kind))
         }

@@ -11,10 +11,10 @@ from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft
 from sync.redaction import Redactor
 from sync.understanding import answers
+from sync.understanding.changes.service import ForeignChangeService
 from sync.understanding.likeness import says_the_same
-from sync.understanding.model import Fact
+from sync.understanding.model import Fact, FactAnswer, RecordedStatement
 from sync.understanding.projection import FactProjection, Facts
-from sync.understanding.reconcile import FactAnswer, RecordedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class FactService:
     def __init__(self, log: EventLog, redactor: Redactor, clock: Clock) -> None:
         self._log = log
         self._redactor = redactor
-        self.projection = FactProjection(clock)
+        self.projection = FactProjection(lambda: log.own_device_ids, clock)
+        self.changes = ForeignChangeService(log, redactor, clock, self.projection)
 
     async def current(self) -> Facts:
         """All facts. Raises StorageError."""

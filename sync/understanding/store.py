@@ -3,27 +3,23 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-import msgspec
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from sync.db.engine import Transaction
-from sync.log.event_types import EXCHANGE_RECORDED
+from sync.log.event_types import FACT_TYPES, MEMORY_FACT
+from sync.log.model import DOOR_FIELD
 
-_EXCHANGES: Final = text("""
-select event_id, device_id from events
-where type = :type and event_id in (select value from json_each(:ids))
-""")
-_EXCHANGES_AFTER: Final = text("select event_id, device_id from events where type = :type and position > :after")
-_NEWEST_EXCHANGE: Final = text("""
-select position, event_id from events where type = :type order by position desc limit 1
-""")
 _RECORDED: Final = text("select 1 from events where position = :position and event_id = :id")
+_WITHOUT_DOOR: Final = text("select 1 from events where type = :type and instr(extra, :door) = 0 limit 1")
+
+_FOREIGN: Final = text("select 1 from events where type in :types and device_id not in :own limit 1").bindparams(
+    bindparam("types", expanding=True), bindparam("own", expanding=True)
+)
 
 
-def newest_exchange(connection: Transaction) -> tuple[int, str]:
-    """The position and id of the newest exchange; (0, "") before the first."""
-    row = connection.execute(_NEWEST_EXCHANGE, {"type": EXCHANGE_RECORDED}).first()
-    return (0, "") if row is None else (row[0], row[1])
+def has_foreign_facts(connection: Transaction, own_device_ids: Collection[str]) -> bool:
+    """Whether another device stated or answered anything; it need not have registered."""
+    return connection.execute(_FOREIGN, {"types": FACT_TYPES, "own": [*own_device_ids]}).first() is not None
 
 
 def are_recorded(connection: Transaction, events: Iterable[tuple[int, str]]) -> bool:
@@ -35,15 +31,7 @@ def are_recorded(connection: Transaction, events: Iterable[tuple[int, str]]) -> 
     )
 
 
-def exchanges_after(connection: Transaction, position: int, event_ids: Collection[str]) -> dict[str, str]:
-    """The devices of those of these exchanges that are recorded behind a position."""
-    if not event_ids:
-        return {}
-    rows = connection.execute(_EXCHANGES_AFTER, {"type": EXCHANGE_RECORDED, "after": position})
-    return {row[0]: row[1] for row in rows if row[0] in event_ids}
-
-
-def exchange_devices(connection: Transaction, event_ids: Iterable[str]) -> dict[str, str]:
-    """The device of each of these events that is an exchange, erased ones included."""
-    ids = msgspec.json.encode(sorted(event_ids)).decode()
-    return {row[0]: row[1] for row in connection.execute(_EXCHANGES, {"type": EXCHANGE_RECORDED, "ids": ids})}
+def has_facts_of_before(connection: Transaction) -> bool:
+    """Whether a fact was recorded before events named where they come from."""
+    values = {"type": MEMORY_FACT, "door": f'"{DOOR_FIELD}"'}
+    return connection.execute(_WITHOUT_DOOR, values).first() is not None

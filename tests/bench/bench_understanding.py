@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from sync.understanding.extractor import extract_statements
 from sync.understanding.importance import estimate_importance
-from sync.understanding.model import TENTATIVE, FactOrigin, FactSection, FactStatus
-from sync.understanding.reconcile import RecordedStatement, reconcile
+from sync.understanding.model import TENTATIVE, FactOrigin, FactSection, FactStatus, RecordedStatement
+from sync.understanding.reconcile import reconcile
 
 SAME: Final = 0.7  # of the shorter text's letters in one common piece
 SECTIONS: Final = {

@@ -79,6 +79,7 @@ class Simulator:
         self.is_asking = ASKING in plan.kinds
         self.at = 0  # the number of the last step
         self.calm = QuietTail.NOT_YET
+        self.unanswered: set[str] = set()  # devices on which changes of others wait
         self.copied = False  # whether two devices may share one session
         self.renumbered = False  # whether events that a peer has may have got other numbers
         self.cloud_away = False  # until the quiet tail

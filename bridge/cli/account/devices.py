@@ -1,14 +1,20 @@
-"""`devices list | rename | revoke | hide | show`: the account's devices."""
+"""`devices …` and `changes …`: the account's devices, and what they change in the memory of each other."""
 
 import sys
 from typing import Annotated, Any, Final
 
 import typer
 
+from bridge.cli.display import change_lines
+from bridge.cli.output import echo
 from bridge.cli.runner import CommandApp, call_method
 
 app = CommandApp(help="The account's devices: how they are called, who may go on, which are shown here.")
+changes = CommandApp(help="What one device changes in the memory of another: accept or refuse it, for all devices.")
 
+ChangeNames = Annotated[
+    list[str] | None, typer.Argument(help="Ids of changes, or of devices for all of theirs; all that wait if none.")
+]
 DeviceId = Annotated[str, typer.Argument(help="The device's id, from `devices list`.")]
 
 
@@ -39,6 +45,48 @@ def revoke(
     call_method("devices/revoke", {"deviceId": device_id}, _show_devices)
 
 
+@app.command("admit")
+def admit(
+    device_id: Annotated[str | None, typer.Argument(help="The new device's id; without one, this device.")] = None,
+    *,
+    recover: Annotated[
+        bool, typer.Option("--recover", help="Admit this device, if no admitted one was used for 14 days.")
+    ] = False,
+) -> None:
+    """Say that a new device is yours: what it corrects in the memory of the others holds from now on."""
+    call_method("devices/admit", {"deviceId": device_id, "recover": recover}, _show_devices)
+
+
+@app.command("refuse")
+def refuse(
+    device_id: DeviceId,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Say that a device is not yours: refuse what it changed, and exclude it. It cannot be undone."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm("It can never sync again. Refuse it?", abort=True, err=True)
+    call_method("devices/refuse", {"deviceId": device_id}, _show_devices)
+
+
+@changes.command("list")
+def list_changes() -> None:
+    """New devices, what devices would change in the memory of others, and what they changed lately."""
+    call_method("changes/list", {}, show_changes)
+
+
+@changes.command("accept")
+def accept_changes(names: ChangeNames = None) -> None:
+    """Let changes hold on all devices. Those of identity, health and safety are named one by one."""
+    call_method("changes/accept", {"ids": names or []}, show_changes)
+
+
+@changes.command("refuse")
+def refuse_changes(names: ChangeNames = None) -> None:
+    """Undo changes, or keep them from holding, on all devices."""
+    call_method("changes/refuse", {"ids": names or []}, show_changes)
+
+
 @app.command("hide")
 def hide(device_id: DeviceId) -> None:
     """Hide a device in what `load` shows on this device."""
@@ -56,6 +104,15 @@ LOGIN_WARNINGS = {
     "unknown": "the server knows no login of it, so none was ended: sign out everywhere if it may be in other hands",
     "open": "the server could not end its logins and refuses its calls: sign out everywhere as well",
 }
+
+
+def show_changes(result: dict[str, Any]) -> None:
+    for event_id in result["answered"]:
+        echo(f"answered {event_id}")
+    for line in change_lines(result):
+        echo(line)
+    if not result["devices"]:
+        echo("nothing waits")
 
 
 def _show_devices(result: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ from sync.app import App
 from sync.contract import facts as contract
 from sync.contract.facts import FactAnswerJson, FactExplanationJson, FactsJson
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_NAME_LENGTH
-from sync.understanding.fact_events import PROJECT_SUBJECT, USER_SUBJECT
-from sync.understanding.model import Fact, FactStatus
+from sync.understanding.fact_events import PROJECT_SUBJECT
+from sync.understanding.model import USER_SUBJECT, Fact, FactStatus
 
 FactName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]

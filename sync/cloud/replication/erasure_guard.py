@@ -24,9 +24,17 @@ from sync.log import store as log_store
 from sync.log.devices import store as registry_store
 from sync.log.devices.signing import signer_of
 from sync.log.envelope import parse_timestamp_ms
-from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, PAYLOAD_FORGOTTEN
+from sync.log.event_types import (
+    ENTRY_ADDED,
+    EXCHANGE_RECORDED,
+    MEMORY_FACT,
+    MESSAGE,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+)
 from sync.log.log import EventLog
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids
+from sync.log.retractions import correction_of, is_redacted
 from sync.settings.sections import PrivacySettings
 
 TRUST_DELAY: Final = timedelta(days=1)  # after which a key is trusted, as long as no event names the first device
@@ -99,8 +107,8 @@ class ErasureGuard:
         self._clock = clock
 
     async def review_for(self, events: Sequence[Event]) -> EventReview | None:
-        """The review of these events; None if none of them erases anything."""
-        if all(event.type != PAYLOAD_FORGOTTEN for event in events):
+        """The review of these events; None if none of them erases or corrects anything."""
+        if all(event.type not in (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED) for event in events):
             return None
         return partial(self._review, await self._key.public_key())
 
@@ -110,6 +118,8 @@ class ErasureGuard:
         await self._log.database.write(device_key_store.replace_device_keys, rows, now)
 
     def _review(self, own_key: str, connection: Transaction, event: Event) -> Event:
+        if event.type == PAYLOAD_REDACTED:
+            return event if self._is_correction(connection, event) else _marked(event, RemoteErasureState.REFUSED)
         named = named_event_ids(event)
         held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
         if held == 0:
@@ -121,7 +131,22 @@ class ErasureGuard:
         if not is_mass_erasure(self._limits, held, impact, earlier=earlier, earlier_entries=entries):
             return event
         mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
-        return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
+        return _marked(event, mark)
+
+    def _is_correction(self, connection: Transaction, event: Event) -> bool:
+        """Whether a correction only redacts, and comes from the author or from an admitted device.
+
+        Without the old payload only its device counts.
+        """
+        correction = correction_of(event)
+        corrected = None if correction is None else log_store.find_event(connection, correction[0])
+        if correction is None or event.device_id in self._log.own_device_ids:
+            return True
+        if corrected is not None and corrected.payload and not is_redacted(corrected.payload, correction[1]):
+            return False
+        is_authors = corrected is not None and corrected.device_id == event.device_id
+        admitted = registry_store.read_registry(connection)
+        return event.is_proven and (is_authors or admitted.is_admitted(event.device_id))
 
     def _trusted_keys(self, connection: Transaction) -> frozenset[str]:
         """The keys of the admitted devices; of an account without a first device, those that are known for a day."""
@@ -155,6 +180,10 @@ class ErasureGuard:
             if count > self._limits.erasure_events:
                 break
         return count, entries
+
+
+def _marked(event: Event, state: RemoteErasureState) -> Event:
+    return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(state)})
 
 
 def _accepted_ms(event: Event, otherwise: int) -> int:

@@ -35,8 +35,8 @@ from sync.errors import InvalidInput
 from sync.log.model import EventDraft
 from sync.redaction import Redactor
 from sync.understanding import answers
-from sync.understanding.fact_events import ELLIPSIS, USER_SUBJECT
-from sync.understanding.model import MAX_STATEMENT_LENGTH, Fact, FactSection, FactStatus
+from sync.understanding.fact_events import ELLIPSIS
+from sync.understanding.model import MAX_STATEMENT_LENGTH, USER_SUBJECT, Fact, FactSection, FactStatus
 from sync.understanding.projection import Facts
 
 AT_END: Final = ""  # no entry has this id: at the end of the section

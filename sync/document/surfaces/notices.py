@@ -30,6 +30,7 @@ class Notice(StrEnum):
     ERASURE_WAITS = "mass_erasure_waits"
     ERASURE_APPLIED = "mass_erasure_applied"
     ERASURE_REFUSED = "mass_erasure_refused"
+    CORRECTION_REFUSED = "correction_refused"
     CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 

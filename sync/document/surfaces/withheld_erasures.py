@@ -15,7 +15,7 @@ from sync.errors import InvalidInput
 from sync.log import erased_store
 from sync.log import store as log_store
 from sync.log.envelope import parse_timestamp_ms
-from sync.log.event_types import MEMORY_FACT
+from sync.log.event_types import MEMORY_FACT, PAYLOAD_REDACTED
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids, remote_erasure_state
 
 NOTICE_PERIOD_MS: Final = 7 * 86_400_000  # how long `status` names a request that was applied or refused
@@ -68,7 +68,7 @@ def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:
     """The notices of the requests that wait, and of those that were answered recently."""
     since = to_unix_ms(clock.now()) - NOTICE_PERIOD_MS
     return {
-        NOTICE_BY_STATE[state]
+        Notice.CORRECTION_REFUSED if event.type == PAYLOAD_REDACTED else NOTICE_BY_STATE[state]
         for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
         if (state := remote_erasure_state(event)) and (state is RemoteErasureState.WAITS or _received_ms(event) > since)
     }

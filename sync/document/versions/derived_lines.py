@@ -94,7 +94,7 @@ class DerivedLines:
         from sync.document.capture.fact_lines import FactLines  # noqa: PLC0415
         from sync.understanding.projection import FactProjection  # noqa: PLC0415 - when there is a fact
 
-        self._facts = self._facts or FactProjection()
+        self._facts = self._facts or FactProjection(lambda: self._log.own_device_ids)
         devices = self._log.own_device_ids
         today = self._clock.now().date()
         return FactLines(self._facts.read(connection), devices, today, self._redactor.clean)

@@ -12,29 +12,43 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.clock import parse_hlc
+from sync.log.authorship import ID_LENGTH
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import DEVICE_ADMITTED, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, text_in
 
 RECOVERY_SILENCE: Final = timedelta(days=14)  # of all admitted devices, after which a device may admit itself
+_NEW_DEVICE: Final = {"zh": "新设备", "en": "new device"}
 _RECOVERY_MS: Final = RECOVERY_SILENCE // timedelta(milliseconds=1)
 
 
 class RegisteredDevice(msgspec.Struct, frozen=True):
-    """One device. `name`: the user's, else its own. `revoked_at`: the HLC of the revocation."""
+    """One device. `name`: the user's, else its own. `since`: when it registered. `revoked_at`: the HLC of its end.
+
+    `was_admitted`: what it said before its revocation counts as said by an admitted device.
+    """
 
     name: str | None = None
     own_name: str | None = None
     keys: frozenset[str] = frozenset()
-    is_admitted: bool = False
+    since: str | None = None
+    was_admitted: bool = False
     revoked_at: str | None = None
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.was_admitted and self.revoked_at is None
 
 
 class DeviceRegistry(msgspec.Struct, frozen=True):
-    """The devices by id. `has_first`: a device has registered with a key; until then all are admitted."""
+    """The devices by id. `has_first`: a device has registered with a key; until then all are admitted.
+
+    `has_recovery`: a device admitted itself, which depends on when others spoke.
+    """
 
     devices: Mapping[str, RegisteredDevice] = {}
     has_first: bool = False
+    has_recovery: bool = False
 
     @classmethod
     def of(cls, events: Iterable[Event], last_spoken: Mapping[str, str] | None = None) -> "DeviceRegistry":
@@ -48,8 +62,9 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
             _add(devices, event)
         admitted = _admitted_devices(ordered, devices, last_spoken or {})
         for device_id in admitted:
-            devices[device_id] = replace(devices.get(device_id, RegisteredDevice()), is_admitted=True)
-        return cls(devices, has_first=bool(admitted))
+            devices[device_id] = replace(devices.get(device_id, RegisteredDevice()), was_admitted=True)
+        has_recovery = any(is_recovery(event) for event in ordered)
+        return cls(devices, has_first=bool(admitted), has_recovery=has_recovery)
 
     def device(self, device_id: str) -> RegisteredDevice:
         return self.devices.get(device_id, RegisteredDevice())
@@ -58,6 +73,21 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
         """Return whether a device may change what others said. Without a first device, each of them may."""
         device = self.device(device_id)
         return device.is_admitted or not self.has_first
+
+    def recovery_at(self, last_spoken: Mapping[str, str]) -> int:
+        """Return from when on, in Unix milliseconds, a device may admit itself: no admitted one spoke for so long."""
+        last = max((last_spoken.get(name, "") for name, one in self.devices.items() if one.was_admitted), default="")
+        return parse_hlc(last)[0] + _RECOVERY_MS if last else 0
+
+    def labels(self, *, is_english: bool = False) -> dict[str, str]:
+        """Return how a text names each device: a new one until it is admitted; two of one name get a number."""
+        new = _NEW_DEVICE["en" if is_english else "zh"]
+        labels: dict[str, str] = {}
+        for device_id, device in sorted(self.devices.items(), key=lambda item: (item[1].since or "", item[0])):
+            name = (device.name if device.was_admitted or not self.has_first else new) or device_id[:ID_LENGTH]
+            number = sum(label == name or label.startswith(f"{name} ") for label in labels.values()) + 1
+            labels[device_id] = name if number == 1 else f"{name} {number}"
+        return labels
 
     def waiting(self) -> list[str]:
         """Return the devices that are neither admitted nor revoked."""
@@ -69,6 +99,11 @@ def admitted_ids(event: Event) -> tuple[str, ...]:
     """Return the devices that an event admits."""
     named = event.payload.get("device_ids")
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
+
+
+def is_recovery(event: Event) -> bool:
+    """Return whether a device admits itself because no admitted one has spoken for `RECOVERY_SILENCE`."""
+    return event.type == DEVICE_ADMITTED and event.payload.get("recovery") is True
 
 
 def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
@@ -83,7 +118,8 @@ def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
         own_name, key = text_in(event, "name"), text_in(event, "public_key")
         keys = device.keys | {key} if key else device.keys
         is_given = device.name is not None and device.name != device.own_name
-        device = replace(device, own_name=own_name, keys=keys, name=device.name if is_given else own_name)
+        name = device.name if is_given else own_name
+        device = replace(device, own_name=own_name, keys=keys, name=name, since=device.since or event.ts)
     elif event.type == DEVICE_RENAMED:
         device = replace(device, name=text_in(event, "name"))
     elif event.type == DEVICE_REVOKED and device.revoked_at is None:
@@ -111,7 +147,7 @@ def _admitted_devices(
         counting = (event for event in admissions if _counts(event, admitted, devices, last_spoken))
         found = {name for event in counting for name in admitted_ids(event)}
         if found <= admitted:
-            return frozenset(name for name in admitted if devices.get(name, RegisteredDevice()).revoked_at is None)
+            return frozenset(admitted)
         admitted |= found
 
 
@@ -123,7 +159,7 @@ def _counts(
     event: Event, admitted: set[str], devices: Mapping[str, RegisteredDevice], last_spoken: Mapping[str, str]
 ) -> bool:
     at = bounded_hlc(event)
-    if event.payload.get("recovery") is True and admitted_ids(event) == (event.device_id,):
+    if is_recovery(event) and admitted_ids(event) == (event.device_id,):
         last = max((last_spoken.get(name, "") for name in admitted), default="")
         return not last or parse_hlc(at)[0] - parse_hlc(last)[0] >= _RECOVERY_MS
     revoked_at = devices.get(event.device_id, RegisteredDevice()).revoked_at

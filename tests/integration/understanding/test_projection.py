@@ -69,7 +69,7 @@ async def test_a_projection_follows_the_log(device: Device) -> None:
 
 
 async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
-    projection = FactProjection(device.clock)
+    projection = FactProjection(clock=device.clock)
     today = device.clock.now().date()
     for number, message in enumerate(("我下周五去体检。", "我后年年底搬家。", "我住在天津。"), start=1):
         exchange = EventDraft(
@@ -116,24 +116,6 @@ async def test_a_transaction_that_is_rolled_back_leaves_no_fact(device: Device) 
     assert await texts(device, projection) == {}
     await state(device, "我住在天津", "我喜欢浅色主题")
     assert await texts(device, projection) == {"我住在天津": "active", "我喜欢浅色主题": "active"}
-
-
-async def test_an_exchange_proves_its_fact_when_it_arrives_after_another_one_was_rolled_back(device: Device) -> None:
-    projection = FactProjection()
-    exchange = EventDraft("exchange_recorded", REDACTOR.clean_payload({"question": "q"}), event_id="evt_1")
-    drafts = statement_drafts([statement("我用 Vim")], exchange, REDACTOR)
-    await device.log.append(drafts)
-
-    def failing(connection: Transaction) -> None:
-        device.log.append_in(connection, [replace(exchange, event_id="evt_2")])
-        projection.read(connection)
-        raise InvalidInput("not now")
-
-    assert await texts(device, projection) == {"我用 Vim": "candidate"}
-    with pytest.raises(InvalidInput):
-        await device.database.write(failing)
-    await device.log.append([exchange])
-    assert await texts(device, projection) == {"我用 Vim": "active"}
 
 
 async def test_an_erased_fact_is_gone_before_and_after_its_payload_is(device: Device) -> None:

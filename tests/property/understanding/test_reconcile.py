@@ -6,8 +6,19 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync.understanding.model import TENTATIVE, Change, FactKind, FactOrigin, FactSection, FactStatus, Statement
-from sync.understanding.reconcile import AnswerKind, FactAnswer, FactTimeline, RecordedStatement, reconcile
+from sync.understanding.model import (
+    TENTATIVE,
+    AnswerKind,
+    Change,
+    FactAnswer,
+    FactKind,
+    FactOrigin,
+    FactSection,
+    FactStatus,
+    RecordedStatement,
+    Statement,
+)
+from sync.understanding.reconcile import FactTimeline, reconcile
 
 TEXTS = ("我用 Vim", "我用 Emacs", "我不用 Vim 了，改用 Helix", "我喜欢猫", "我不喜欢猫", "我用 Emacs 和 Vim")
 MOMENTS = st.integers(0, 6).map(lambda at: f"2026-11-0{at + 1}")

@@ -602,11 +602,18 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
 
 
 async def _answer_questions(world: "Simulator", device: SimulatedDevice, app: App) -> None:
-    """The user wants a lost file back, and the erasures that wait for them: several of a short document do."""
+    """The user wants a lost file back, admits their devices, and wants the erasures that wait for them."""
+    await world.run_on_device(device, "admit", lambda: _admit_devices(app))
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
     elif device.query(app.log.database.path, ERASURE_WAITS):
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
+
+
+async def _admit_devices(app: App) -> None:
+    registry = await app.devices.registry()
+    for device_id in registry.waiting() if registry.is_admitted(app.log.device_id) else ():
+        await app.devices.record_admission(device_id)
 
 
 async def views_of_others(world: "Simulator", device: SimulatedDevice) -> dict[str, tuple[Any, ...]]:

@@ -108,6 +108,8 @@ async def read_facts(world: "Simulator", device: SimulatedDevice) -> Sequence[Fa
     found = await _all_facts(world, device, app)
 
     async def listing() -> None:
+        if any(change.waits for change in (await app.facts().current()).changes):
+            world.unanswered.add(device.name)
         listed = await fact_methods.list_facts(app, fact_methods.FactFilter(status="all"))
         if {one["factId"] for one in listed["facts"]} != {fact.fact_id for fact in found}:
             world.add_defect(f"{device.name}: understanding/facts differs from the facts of its log")
@@ -121,6 +123,7 @@ def find_fact_defects(
 ) -> Iterator[str]:
     """The same facts on every device of a user, and one active fact for each slot."""
     apart = {profile.device.name for profile in held if unsendable_events(world, profile)}
+    apart |= world.unanswered
     apart |= {profile.device.name for profile in held if profile.named(PAYLOAD_EXPIRED)}
     by_owner: defaultdict[str, dict[str, Sequence[Fact]]] = defaultdict(dict)
     for device in world.devices:

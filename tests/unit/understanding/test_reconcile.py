@@ -5,8 +5,19 @@ from typing import Any
 
 import pytest
 
-from sync.understanding.model import Change, Fact, FactKind, FactOrigin, FactSection, FactStatus, Statement
-from sync.understanding.reconcile import AnswerKind, FactAnswer, RecordedStatement, reconcile
+from sync.understanding.model import (
+    AnswerKind,
+    Change,
+    Fact,
+    FactAnswer,
+    FactKind,
+    FactOrigin,
+    FactSection,
+    FactStatus,
+    RecordedStatement,
+    Statement,
+)
+from sync.understanding.reconcile import reconcile
 
 
 def said(at: int, text: str, *, origin: FactOrigin = FactOrigin.USER_STATED, **fields: Any) -> RecordedStatement:
