@@ -13,7 +13,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import bench_redaction
-from tests.bench.cases import basic_memory, commands, lessons, local_network, log_growth, one_device, recall, with_cloud
+from tests.bench.cases import (
+    basic_memory,
+    commands,
+    lessons,
+    local_network,
+    log_growth,
+    many_users,
+    one_device,
+    recall,
+    with_cloud,
+)
 from tests.bench.cases.long_documents import long_documents
 from tests.bench.measurement import Measurement, figure
 from tests.bench.report import BenchmarkReport, page
@@ -29,6 +39,7 @@ def rows(folder: Path) -> Iterator[Measurement]:
     yield from long_documents(folder / "documents")
     yield from one_device.idle(folder)
     yield from with_cloud.rows(folder)
+    yield from many_users.rows()
     yield from local_network.rows(folder)
     yield from recall.rows(folder / "recall")
     yield from lessons.rows(folder / "lessons")

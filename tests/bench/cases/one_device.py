@@ -122,8 +122,8 @@ def edit_to_event(folder: Path) -> Iterator[Measurement]:
         wait_until(home.file.exists)
         times = [_edit_ms(home, sidecar, number) for number in range(EDITS)]
         before = sidecar.call("events/tail", limit=1)["nextOffset"]
-        sidecar.update("我们自己写的", "不是编辑")
-        wait_until(lambda: "我们自己写的" in home.file.read_text("utf-8"))
+        sidecar.update("今天几点开会", "下午三点")  # a question: it states no fact, which would be an event of its own
+        wait_until(lambda: "今天几点开会" in home.file.read_text("utf-8"))
         time.sleep(1.0)  # long enough for an echo to show itself, if there were one
         echoes = sidecar.call("events/tail", limit=1)["nextOffset"] - before - 1
     p95 = statistics.quantiles(times, n=20)[18]
