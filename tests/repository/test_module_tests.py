@@ -72,7 +72,6 @@ PROTECTED_BY: Final = {
     "sync/archive/source_files.py": "integration/archive/test_import_sources.py",
     "sync/cloud/": "contract/test_cloud_port.py",
     "sync/cloud/auth/": "integration/cloud/auth/test_account.py",
-    "sync/cloud/replication/": "integration/cloud/replication/test_sync_round.py",
     "sync/cloud/supabase/": "integration/cloud/supabase/test_cloud.py",
     "sync/cloud/supabase/admin.py": "acceptance/accounts/test_admin_commands.py",
     "sync/contract/": "contract/test_golden_json.py",
