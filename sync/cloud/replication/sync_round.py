@@ -21,9 +21,9 @@ from sync.cloud.auth.device_registration import DeviceRegistrar
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import QUOTA_CODE, DeviceFacts, SyncAnswer, SyncRequest
+from sync.cloud.replication.active_devices import ActiveDevices
 from sync.cloud.replication.document_upload import DocumentSource, DocumentUpload, is_displaced
 from sync.cloud.replication.erasure_guard import ErasureGuard
-from sync.cloud.replication.other_devices import OtherDevices
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.status import RoundJson
 from sync.cloud.sync_decisions import PageVerdict, check_page, count_by_code, next_batch, split_batch
@@ -65,7 +65,7 @@ class SyncRunner:
         self._account = account
         self._registration = DeviceRegistrar(account, facts, key, timeout=options.timeout_seconds)
         self.document = DocumentUpload(document, clock)
-        self.others = OtherDevices(event_log.device_id, clock)
+        self.others = ActiveDevices(event_log.device_id, clock)
         self.poll_seconds: float | None = None  # what the server asks for
         self._erasures = erasures
         self._clock = clock

@@ -12,7 +12,7 @@ ACTIVE_DAYS: Final = timedelta(days=7)
 LIST_INTERVAL: Final = 86_400.0  # seconds; a device that only reads is seen in the list alone
 
 
-class OtherDevices:
+class ActiveDevices:
     """The other devices as the server lists them, and as their events come."""
 
     def __init__(self, device_id: str, clock: Clock) -> None:

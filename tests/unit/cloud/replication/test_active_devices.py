@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sync.clock import timestamp
 from sync.cloud.port import DeviceRow
-from sync.cloud.replication.other_devices import ACTIVE_DAYS, LIST_INTERVAL, OtherDevices
+from sync.cloud.replication.active_devices import ACTIVE_DAYS, LIST_INTERVAL, ActiveDevices
 from tests.support import FixedClock, event
 
 MINE = "device-a"
@@ -17,7 +17,7 @@ def row(device_id: str, clock: FixedClock, *, days_ago: float = 0, revoked: bool
 
 def test_only_another_device_that_was_seen_within_a_week_is_active() -> None:
     clock = FixedClock()
-    others = OtherDevices(MINE, clock)
+    others = ActiveDevices(MINE, clock)
     others.note_list([row(MINE, clock), row("old", clock, days_ago=8), row("lost", clock, revoked=True)])
     assert not others.any_active()
     others.note_list([row("phone", clock, days_ago=6)])
@@ -28,7 +28,7 @@ def test_only_another_device_that_was_seen_within_a_week_is_active() -> None:
 
 def test_a_device_that_sends_is_active_and_one_of_long_ago_is_not() -> None:
     clock = FixedClock()
-    others = OtherDevices(MINE, clock)
+    others = ActiveDevices(MINE, clock)
     others.note_events([event(1, device=MINE, server_ts=timestamp(clock.now()))])
     others.note_events([event(2, device="phone", server_ts=timestamp(clock.now() - timedelta(days=30)))])
     assert not others.any_active()
@@ -38,7 +38,7 @@ def test_a_device_that_sends_is_active_and_one_of_long_ago_is_not() -> None:
 
 def test_a_revoked_device_is_not_active_whatever_it_sent() -> None:
     clock = FixedClock()
-    others = OtherDevices(MINE, clock)
+    others = ActiveDevices(MINE, clock)
     others.note_events([event(1, device="lost", server_ts=timestamp(clock.now()))])
     others.note_list([row("lost", clock, revoked=True)])
     assert not others.any_active()
@@ -46,7 +46,7 @@ def test_a_revoked_device_is_not_active_whatever_it_sent() -> None:
 
 def test_the_list_is_asked_for_at_first_each_day_and_for_a_device_that_it_lacks() -> None:
     clock = FixedClock()
-    others = OtherDevices(MINE, clock)
+    others = ActiveDevices(MINE, clock)
     assert others.must_be_listed()
     others.note_list([row(MINE, clock)])
     assert not others.must_be_listed()
@@ -60,6 +60,6 @@ def test_the_list_is_asked_for_at_first_each_day_and_for_a_device_that_it_lacks(
 
 def test_a_time_that_is_none_is_passed_over() -> None:
     clock = FixedClock()
-    others = OtherDevices(MINE, clock)
+    others = ActiveDevices(MINE, clock)
     others.note_events([event(1, device="phone", server_ts=text) for text in ("never", "2026-02-02T10:00:00")])
     assert not others.any_active()
