@@ -92,17 +92,17 @@ def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: 
     with Sidecar(home) as sidecar:
         sidecar.call("sync/status")
         appended = append_at_once(home)
-        assert {line["event_id"] for line in assert_files_match_log(home, sidecar)} == appended
+        assert {line["client_id"] for line in assert_files_match_log(home, sidecar)} == appended
         rebuilt = sidecar.call("events/rebuildFiles")
         assert (rebuilt["written"], rebuilt["removed"]) == (0, 0)
 
 
 def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> None:
     home.json("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_first", "payload": {}}))
-    assert [line["event_id"] for line in events_in_files(home)] == ["evt_first"]
+    assert [line["client_id"] for line in events_in_files(home)] == ["evt_first"]
     appended = append_at_once(home)
     lines = events_in_files(home)  # before any other command, which would write the missing lines
-    assert {line["event_id"] for line in lines} == {"evt_first", *appended}
+    assert {line["client_id"] for line in lines} == {"evt_first", *appended}
     assert len(lines) == len(appended) + 1
     assert home.json("events", "rebuild-files")["written"] == 0
 
@@ -123,7 +123,7 @@ async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(h
             return result
 
         setattr(owner, name, and_meanwhile)
-    assert [line["event_id"] for line in events_in_files(home)] == ["evt_late"]
+    assert [line["client_id"] for line in events_in_files(home)] == ["evt_late"]
 
 
 async def test_events_just_after_another_command_released_its_lock_are_in_the_files(home: Home) -> None:
