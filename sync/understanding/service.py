@@ -7,7 +7,7 @@ from functools import partial
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import store as log_store
-from sync.log.log import EventLog
+from sync.log.log import EventLog, resolve_ids
 from sync.log.model import Event, EventDraft
 from sync.redaction import Redactor
 from sync.understanding import answers
@@ -43,7 +43,7 @@ class FactService:
     async def explain(self, fact_id: str) -> FactExplanation:
         """Why a fact is what it is. Raises InvalidInput."""
         facts = await self.current()
-        fact = answers.find_fact(facts, fact_id)
+        fact = answers.find_fact(facts, await self._resolved(fact_id))
         replaced = tuple(one for one in facts.facts if one.superseded_by == fact.fact_id)
         return FactExplanation(fact, tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact)), replaced)
 
@@ -61,20 +61,20 @@ class FactService:
 
     async def confirm(self, fact_id: str) -> Fact:
         """Make a candidate active, or bring back a retracted fact. Raises InvalidInput."""
-        return await self._answer(partial(answers.confirmation_draft, fact_id=fact_id, redactor=self._redactor))
+        return await self._answer(fact_id, partial(answers.confirmation_draft, redactor=self._redactor))
 
     async def reject(self, fact_id: str) -> Fact:
         """Reject a candidate: it is not proposed again. Raises InvalidInput."""
-        return await self._answer(partial(answers.rejection_draft, fact_id=fact_id, redactor=self._redactor))
+        return await self._answer(fact_id, partial(answers.rejection_draft, redactor=self._redactor))
 
     async def retract(self, fact_id: str, *, reason: str | None = None) -> Fact:
         """Retract an active fact. Stated again, it stays retracted; `confirm` brings it back. Raises InvalidInput."""
-        draft = partial(answers.retraction_draft, fact_id=fact_id, redactor=self._redactor, reason=reason)
-        return await self._answer(draft)
+        draft = partial(answers.retraction_draft, redactor=self._redactor, reason=reason)
+        return await self._answer(fact_id, draft)
 
     async def edit(self, fact_id: str, text: str) -> Fact:
         """Give a fact another text, which confirms it. Raises InvalidInput."""
-        return await self._answer(partial(answers.edit_draft, fact_id=fact_id, text=text, redactor=self._redactor))
+        return await self._answer(fact_id, partial(answers.edit_draft, text=text, redactor=self._redactor))
 
     async def keep_retracted(self, erased: Collection[str]) -> None:
         """Retract again, before an erasure of these events, what would come back with it."""
@@ -86,11 +86,16 @@ class FactService:
 
         await self._log.database.write(work)
 
-    async def _answer(self, draft_of: Callable[[Facts], EventDraft]) -> Fact:
+    async def _resolved(self, name: str) -> str:
+        """Return the id of a fact that a program may have named on this device; any other name as it is."""
+        return (await resolve_ids(self._log, [name])).get(name, name)
+
+    async def _answer(self, name: str, draft_of: Callable[..., EventDraft]) -> Fact:
         """Record an answer that is decided on the newest facts; return the fact after it."""
+        fact_id = await self._resolved(name)
 
         def work(connection: Transaction) -> Fact:
-            draft = draft_of(self.projection.read(connection))
+            draft = draft_of(self.projection.read(connection), fact_id=fact_id)
             self._log.append_in(connection, [draft])
             return answers.find_fact(self.projection.read(connection), str(draft.payload.value["fact_id"]))
 

@@ -11,6 +11,7 @@ from sync.cloud.status import RoundJson
 from sync.contract.events import QuarantineJson, quarantine_to_json
 from sync.contract.status import StatusJson, status_to_json
 from sync.errors import CloudNotConfigured, CloudUnavailable, InvalidInput
+from sync.log.log import resolve_ids
 from sync.log.model import MAX_EVENT_ID_LENGTH
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -47,11 +48,11 @@ async def quarantine(app: App, params: QuarantineParams) -> QuarantineJson:
     released: list[str] = []
     if params.action != "list":
         refused = {event.event_id for event in await app.log.quarantine.list_refused()}
-        if unknown := [name for name in params.event_ids or () if name not in refused]:
+        named = await resolve_ids(app.log, params.event_ids or ())
+        if unknown := [name for name in params.event_ids or () if named.get(name) not in refused]:
             hint = "Nothing was changed. `xiaobai-memory quarantine list` shows the ids."
             message = f"no event in quarantine has the id {', '.join(unknown[:MAX_NAMED])}"
             raise InvalidInput(message, field="eventIds", hint=hint)
-        released = await app.log.quarantine.release(
-            params.event_ids, "pending" if params.action == "retry" else "dropped"
-        )
+        event_ids = None if params.event_ids is None else list(named.values())
+        released = await app.log.quarantine.release(event_ids, "pending" if params.action == "retry" else "dropped")
     return quarantine_to_json(await app.log.quarantine.list_refused(), released)

@@ -192,7 +192,7 @@ def test_a_wrong_answer_is_refused_with_a_hint(home: Home) -> None:
         home.run("events", "append", json.dumps(event))
     for arguments, message in (
         (("confirm", "nothing"), "no fact has this id"),
-        (("confirm", "fact-"), "2 facts have an id that begins like this"),
+        (("confirm", "evt_"), "2 facts have an id that begins like this"),
         (("retract", "fact-1"), "the fact is candidate"),
         (("edit", "fact-1", "长" * 81), "the text has 81 characters"),
         (("edit", "fact-1", " "), "a fact needs a text"),

@@ -19,7 +19,7 @@ from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "a")
+    return Home(tmp_path / "a", PRIVACY__STORE_MESSAGES="true")  # else a note has no text
 
 
 @pytest.fixture
@@ -132,7 +132,9 @@ class TestWatermarks:
     def test_an_offset_can_be_given_as_an_event_id(self, home: Home) -> None:
         batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]
         home.json("events", "append-batch", json.dumps(batch))
-        offset = {"name": "mine", "position": 2, "eventId": "evt_1"}
+        second = home.json("events", "read")["events"][1]
+        assert second["client_id"] == "evt_1"
+        offset = {"name": "mine", "position": 2, "eventId": second["event_id"]}
         assert home.json("watermarks", "set", "mine", "evt_1") == offset
         assert home.json("watermarks", "get", "mine") == offset
         refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)
