@@ -95,6 +95,7 @@ def event_files(
         ),
         importer=importer,
         legacy_folders=list(dict.fromkeys((base, settings.data_dir / EVENTS_FOLDER))),
+        are_written=settings.writes_event_files,
     )
 
 

@@ -8,6 +8,7 @@ an fsync would delay every `update`. The lock file has a documented name, so oth
 import contextlib
 import filecmp
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -183,6 +184,16 @@ def remove_partial_files(root: Path) -> None:
     for path in (root / "events").glob(f"*/project_*{BUILD_SUFFIX}"):
         with translate_os_errors(path):
             path.unlink(missing_ok=True)
+
+
+def remove_event_tree(root: Path) -> None:
+    """Remove what was written below a root; the files of damaged databases that were kept there stay."""
+    with translate_os_errors(root):
+        for folder in (root / "events", root / "sessions", root / "index"):
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder)
+    with contextlib.suppress(OSError):
+        root.rmdir()
 
 
 def write_if_changed(path: Path, data: bytes) -> bool:

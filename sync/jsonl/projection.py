@@ -18,10 +18,11 @@ import msgspec
 
 from sync.db.engine import Transaction
 from sync.jsonl import store
-from sync.jsonl.event_file import EventFile, FileTail, find_event_files, remove_partial_files
+from sync.jsonl.event_file import EventFile, FileTail, find_event_files, remove_event_tree, remove_partial_files
 from sync.jsonl.metadata_files import MetadataFiles
 from sync.jsonl.model import FileKey, encode_line, file_key_of
 from sync.jsonl.store import LinePosition
+from sync.log import store as log_store
 from sync.log.log import EventLog
 from sync.log.model import Event, EventPage, erased_by
 from sync.log.projections.external import BATCH_EVENTS, OnProgress
@@ -61,6 +62,7 @@ class JsonlProjection:
         self._tails: dict[FileKey, FileTail] = {}
         self._retractions = Retractions()
         self._retractions_until = 0
+        self._removal = asyncio.Lock()
         self._metadata = MetadataFiles(self.root, events.database, self._retractions)
 
     async def is_missing(self) -> bool:
@@ -110,6 +112,13 @@ class JsonlProjection:
                 removed += await asyncio.to_thread(file.remove)
         removed += await self._metadata.rebuild()
         return RebuiltJson(str(self.root), head, len(keys), written, removed)
+
+    async def remove_all(self) -> None:
+        """Remove all files; the open log has their events, and nothing waits for the files any longer."""
+        async with self._removal:
+            await asyncio.to_thread(remove_event_tree, self.root)
+        if await self._query(partial(log_store.has_watermark, name=self.entry.name)):
+            await self._log.database.write(log_store.forget_projection, self.entry.name)
 
     # --- appending --------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_draft, event_of_row
 from sync.log.event_types import ERASING_TYPES
 from sync.log.identity.same_event import client_event_id
-from sync.log.local_state import ORDER_VERSION, RETURNED_NUMBER, RULES_SUFFIX
+from sync.log.local_state import ORDER_VERSION, RETURNED_NUMBER, RULES_SUFFIX, rules_name
 from sync.log.model import (
     CLOUD,
     AppendResult,
@@ -345,6 +345,15 @@ def watermark(connection: Transaction, name: str) -> int:
 def set_watermark(connection: Transaction, name: str, position: int, clock: Clock) -> None:
     values = {"name": name, "position": position, "updated_at": timestamp(clock.now())}
     connection.execute(_SET_WATERMARK, values)
+
+
+def has_watermark(connection: Transaction, name: str) -> bool:
+    return connection.execute(_WATERMARK, {"consumer": name}).first() is not None
+
+
+def forget_projection(connection: Transaction, name: str) -> None:
+    """Remove the offset of a projection that is off, so that nothing waits for it."""
+    connection.execute(delete(watermarks).where(watermarks.c.name.in_((name, rules_name(name)))))
 
 
 def reset_projections(connection: Transaction) -> None:

@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True):
         Meta(
             description="the log as JSONL files, in a folder for each profile; `memory-data` in `DATA_DIR` by"
             " default. A new folder is private; an existing one keeps its mode, and `doctor` reports if others"
-            " may enter it"
+            " may enter it. With `PRIVACY__ENCRYPT_AT_REST` there are none unless this is set"
         ),
     ] = None
     app_db: Annotated[Path | None, Meta(description="the Electron app's own SQLite cache, read when it changes")] = None
@@ -155,6 +155,11 @@ class Settings(msgspec.Struct, frozen=True):
     def jsonl_root(self) -> Path:
         """The folder with one folder of JSONL event files for each profile."""
         return self.events_dir or self.data_dir / EVENTS_FOLDER
+
+    @property
+    def writes_event_files(self) -> bool:
+        """Whether there are JSONL files; an encrypted log is written as plain files only where the user says so."""
+        return self.events_dir is not None or not self.privacy.encrypt_at_rest
 
     @property
     def warnings(self) -> tuple[str, ...]:

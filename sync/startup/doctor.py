@@ -54,11 +54,12 @@ async def check_environment(settings: Settings, *, is_sidecar: bool) -> list[Hea
     """Check what can be seen from outside. `is_sidecar`: this process holds the sidecar lock."""
     config = settings.data_dir / CONFIG_FILE
     found = str(config) if config.exists() else f"no {config}: the environment and the defaults"
+    files = settings.jsonl_root if settings.writes_event_files else None
     checks: dict[str, Callable[[], Any]] = {
         "program": check_program,
         "settings": lambda: HealthCheck("settings", ok=True, found=found),
         "data folder": lambda: _check_folder("data folder", settings.data_dir, "DATA_DIR"),
-        "event files": lambda: _check_folder("event files", settings.jsonl_root, "EVENTS_DIR"),
+        "event files": lambda: _check_folder("event files", files, "EVENTS_DIR"),
         "permissions": lambda: _check_permissions(settings),
         "database": lambda: asyncio.to_thread(_check_databases, settings),
         "sidecar": lambda: _check_sidecar(settings, is_sidecar),
@@ -120,8 +121,10 @@ def check_program() -> HealthCheck:
 # --- this machine ------------------------------------------------------------------------------------------
 
 
-def _check_folder(name: str, folder: Path, setting: str) -> HealthCheck:
+def _check_folder(name: str, folder: Path | None, setting: str) -> HealthCheck:
     """A folder can be written or created, and has free space."""
+    if folder is None:
+        return HealthCheck(name, ok=None, found=f"off: encryption at rest; {ENV_PREFIX}{setting} turns them on")
     existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not (os.access(existing, os.W_OK | os.X_OK) and existing.is_dir()):
         hint = f"Set {ENV_PREFIX}{setting} to another folder, or give this user write permission to this one."

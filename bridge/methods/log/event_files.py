@@ -52,7 +52,7 @@ async def rebuild_files(context: Context[AppProvider]) -> RebuiltJson:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
 
     report = context.progress_reporter(REBUILD_TOKEN, "events")
-    return await app.event_files.runner.rebuild(report)
+    return await app.event_files.rebuild(report)
 
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:

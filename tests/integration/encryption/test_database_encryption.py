@@ -26,8 +26,10 @@ from sync.encryption.database_encryption import KEY_FILE, KEY_SERVICE, DatabaseE
 from sync.encryption.driver import cipher_driver
 from sync.encryption.sqlcipher_pages import decrypt_database
 from sync.errors import KeyLost, SettingsError, StorageError
+from sync.log.projections.registry import JSONL
 from sync.open_app import AppMode, open_app
 from sync.recall.model import SearchRequest
+from sync.retention.store import read_consumer_offsets
 from sync.settings.sections import PrivacySettings
 from sync.settings.settings import Settings
 from sync.startup.checks import HealthCheck
@@ -212,6 +214,30 @@ async def test_no_room_for_the_copy_leaves_the_database_as_it_is(plain: Home, mo
     assert [path.name for path in plain.database.parent.glob(f"{convert.CONVERSION_PREFIX}*")] == []
     await plain.start()
     assert plain.database.read_bytes()[:15] != b"SQLite format 3"
+
+
+async def test_without_a_folder_named_for_them_the_jsonl_files_go_and_retention_waits_for_none(plain: Home) -> None:
+    async with plain.app() as app:
+        await app.memory_service.update(exchange(CANARY))
+        assert await app.event_files.write_all(5.0)
+        before, root = await events_of(app), app.event_files.projection.root
+    assert CANARY in b"".join(path.read_bytes() for path in root.rglob("*.jsonl")).decode()
+    (root / "events.damaged-20260101T000000Z").mkdir()
+    plain.turn(encrypts=True)
+    async with plain.app() as app:
+        await app.log.append([draft("later")])
+        assert await app.event_files.write_all(5.0)
+        assert [path.name for path in root.iterdir()] == ["events.damaged-20260101T000000Z"], "what was kept stays"
+        assert before.keys() <= (await events_of(app)).keys()
+        offsets = await app.log.database.read(read_consumer_offsets)
+        assert JSONL.name not in [offset.consumer.name for offset in offsets]
+        with pytest.raises(SettingsError, match="no JSONL files"):
+            await app.event_files.rebuild(None)
+    assert (await plain.check("event files")).found.startswith("off")
+    plain.turn(encrypts=True, events_dir=root.parent)
+    async with plain.app() as app:
+        assert await app.event_files.write_all(5.0)
+    assert CANARY in b"".join(path.read_bytes() for path in root.rglob("*.jsonl")).decode()
 
 
 # --- the key -----------------------------------------------------------------------------------------------
