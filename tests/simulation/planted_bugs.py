@@ -30,6 +30,7 @@ import sync.document.merge.three_way
 import sync.document.surfaces.memory_file
 import sync.document.versions.surface_edits
 import sync.lan.store
+import sync.log.envelope
 import sync.log.store
 import sync.recall.index.indexer
 import sync.retention.service
@@ -49,6 +50,7 @@ from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.markdown.model import MemoryDocument
 from sync.document.merge.three_way import _ThreeWayMerge
 from sync.document.ownership.other_profiles import OtherProfiles
+from sync.document.read.line_authors import LineAuthors
 from sync.document.read.memory_service import MemoryService
 from sync.document.read.results import LoadResult, UpdateResult
 from sync.document.surfaces.memory_file import MemoryFile
@@ -77,6 +79,7 @@ from tests.simulation.workload.plan import (
     LAN,
     PAIRING,
     PAUSING,
+    PROGRAMS,
     STATING,
     TEACHING,
     TOGETHER,
@@ -97,6 +100,7 @@ class PlantedBug:
     patches: tuple[Patch, ...]
     seed: int
     extra_action_set: str | None = None
+    shown_by: str = ""  # what one of the defects says, if other defects do not show this bug
 
     def plan(self, seed: int) -> SimulationPlan:
         """The plan of a seed in which the bug is searched, with only the needed kinds of `BESIDES`."""
@@ -105,7 +109,8 @@ class PlantedBug:
     def find_defects(self, seed: int) -> tuple[str, ...]:
         """The defects of a run with the bug, without the errors of a plant that no longer fits the program."""
         with self.apply_patches():
-            return tuple(defect for defect in run(self.plan(seed)).defects if not MISFIT.search(defect))
+            found = [defect for defect in run(self.plan(seed)).defects if not MISFIT.search(defect)]
+        return tuple(found) if any(self.shown_by in defect for defect in found) else ()
 
     @contextmanager
     def apply_patches(self) -> Iterator[None]:
@@ -240,6 +245,16 @@ def _unsent_dropped(connection: Transaction, clock: Any) -> str:
     connection.execute(text("delete from deliveries where state = 'pending'"))
     return log_store.renumber_as_new_replica(connection, [], clock)
 
+
+def _same_id_everywhere(_: str, client_id: str) -> str:
+    return f"evt_{client_id}"
+
+
+_ONE_ID_OF_PROGRAMS: Final[tuple[Patch, ...]] = (
+    (sync.log.envelope, "client_event_id", _same_id_everywhere),
+    (sync.log.store, "client_event_id", _same_id_everywhere),
+    (identity_store, "client_event_id", _same_id_everywhere),
+)
 
 _taken = ProcessLock.hold
 
@@ -459,6 +474,24 @@ BUGS: Final = (
     ),
     PlantedBug("numbers of before a restore stay", ((outbox_store, "clear_stale_numbers", _does_nothing),), 184),
     PlantedBug("a copied home forgets what it has not sent", ((cloud_store, "fork_replica", _unsent_dropped),), 1),
+    PlantedBug("programs of two devices meet under one id", _ONE_ID_OF_PROGRAMS, 19, PROGRAMS),
+    PlantedBug(
+        "the server acknowledges the id of another author, and its device believes it",
+        (
+            *_ONE_ID_OF_PROGRAMS,
+            (tests.fake_cloud.server, "_check_taken_ids", _does_nothing),
+            (cloud_store, "winner_at_server", lambda held, *_, **__: held),
+        ),
+        31,
+        PROGRAMS,
+        shown_by="the server has another event",
+    ),
+    PlantedBug(
+        "a program's line is shown without its author",
+        ((LineAuthors, "author_labels", _always(answer={})),),
+        19,
+        PROGRAMS,
+    ),
     PlantedBug("a session is refreshed by whoever comes", ((ProcessLock, "hold", _not_alone),), 7),
     PlantedBug(
         "the server doubles what is sent again", ((tests.fake_cloud.server, "_append_events", _pushed_again),), 1

@@ -6,9 +6,27 @@ from pathlib import Path
 
 from tests.simulation.report import BEGIN, CHAPTER, RESULTS, SimulationReport, page, part, with_part
 from tests.simulation.seed_run import OTHERWISE, SeedResult, sort_of_defect
-from tests.simulation.workload.plan import ASKED, ASKING, AWAY, BESIDES, KINDS, LAN, PAIRING, STATING, TEACHING
+from tests.simulation.workload.plan import (
+    ASKED,
+    ASKING,
+    AWAY,
+    BESIDES,
+    KINDS,
+    LAN,
+    PAIRING,
+    PROGRAMS,
+    STATING,
+    TEACHING,
+)
 
-NEW = {AWAY, LAN, PAIRING, STATING, TEACHING}  # kinds since the last `make sim RECORD=1`, which asks for an empty set
+NEW = {
+    AWAY,
+    LAN,
+    PAIRING,
+    PROGRAMS,
+    STATING,
+    TEACHING,
+}  # kinds since the last `make sim RECORD=1`, which asks for an empty set
 
 
 def result(seed: int, *defects: str, lost: int = 0) -> SeedResult:

@@ -24,6 +24,7 @@ from tests.simulation.shrink import command, replay_plan, shrink_plan
 from tests.simulation.simulator import run, simulate_seed
 from tests.simulation.workload import original_app
 from tests.simulation.workload.plan import (
+    APPENDS,
     ASKING,
     ASKS,
     AWAY,
@@ -36,6 +37,7 @@ from tests.simulation.workload.plan import (
     LOGGED_OUT,
     MEETS,
     MEETS_DIRECTLY,
+    MOST_APPENDED,
     MOST_ASKED,
     MOST_DIRECT,
     MOST_ERASED,
@@ -48,6 +50,7 @@ from tests.simulation.workload.plan import (
     PAIRS,
     PAUSES,
     PAUSING,
+    PROGRAMS,
     RETURNING,
     RETURNS,
     SLOW,
@@ -210,6 +213,7 @@ def test_a_former_defect_of_logins_or_slow_commits_stays_fixed(seed: int) -> Non
         (ERASED, ERASES, MOST_ERASED),
         (LAN, MEETS_DIRECTLY, MOST_DIRECT),
         (PAIRING, PAIRS, MOST_PAIRED),
+        (PROGRAMS, APPENDS, MOST_APPENDED),
         (AWAY, MEETS_DIRECTLY * GOES_AWAY, 1),
     ],
 )

@@ -34,6 +34,7 @@ class ExpectedFact:
     shown: bool = True  # whether the document shows them
     record: str | None = None  # the daily record whose page shows them
     lesson_id: str | None = None  # that it corrects
+    by_program: bool = False  # whether another program appended it
 
 
 @dataclass

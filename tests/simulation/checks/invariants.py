@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
 COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
+IDENTITY = ("event_id", "device_id", "hlc", "type")
 NUMBERED = ("replica_id", "replica_seq")  # two copies of one home both number their unsent events again
 _EVENTS = "select events.*, deliveries.state as delivery from events left join deliveries using (position)"
 SECRET = TOKEN.encode()
@@ -85,6 +86,8 @@ def find_defects(world: "Simulator", views: Views, held: list[ProfileState]) -> 
         for profile in held:
             if profile.owner == user and not revoked(world, user, profile.device):
                 found += _check_converged(world, user, profile)
+    found += _check_acknowledged(world, held)
+    found += _check_agreement(held)
     found += _check_remembered(world, held)
     found += _check_shown(world, held)
     found += _check_resurrected(world)
@@ -181,6 +184,26 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
         erased = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
         if different or (json.loads(row["payload"]) != wire["payload"] and not erased):
             yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
+
+
+def _check_acknowledged(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """What counts as sent is what the server has (I1)."""
+    for profile in held:
+        memory = world.server.user_logs.get(profile.owner or "")
+        for event in memory.events if memory else ():
+            row = profile.events.get(event.event_id, {})
+            if row.get("delivery") == "acked" and any(row[name] != getattr(event, name) for name in IDENTITY):
+                yield f"{profile.name}: {event.event_id} counts as sent, and the server has another event under its id"
+
+
+def _check_agreement(held: list[ProfileState]) -> Iterator[str]:
+    """An event is the same event in every database, also before the server has it (I3)."""
+    known: dict[str, tuple[str, dict[str, Any]]] = {}
+    for profile in held:
+        for event_id, row in profile.events.items():
+            first, other = known.setdefault(event_id, (profile.name, row))
+            if different := [name for name in IDENTITY if row[name] != other[name]]:
+                yield f"{profile.name}: {event_id} differs from that of {first} in {different}"
 
 
 def _check_remembered(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:

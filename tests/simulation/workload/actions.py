@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from sync.app import App
 from sync.cloud.contact import parse_contact
 from sync.cloud.replication.replicator import Replicator
@@ -95,7 +97,8 @@ async def append_event(world: "Simulator", device: SimulatedDevice, step: PlanSt
 
     async def noting() -> None:
         kind = "lesson_learned" if local else "note_taken"
-        draft = app.draft_builder.build({"type": kind, "payload": {"text": words}})
+        builder = replace(app.draft_builder, store_messages=True)  # else fields of unknown types are not kept
+        draft = builder.build({"type": kind, "payload": {"text": words}})
         recorded = await app.log.append([draft])
         fact.event_id = recorded[0].event.event_id
 
@@ -142,6 +145,7 @@ async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App,
 
     if not await world.run_on_device(device, f"load {wait}", loading) or found is None:
         return None
+    client_actions.check_labels(world, device, found.content)
     loaded_words, owner = set(words_of(found.content)), client_actions.owner_of(device, app)
     if lost := sorted(certain - world.expected.taken - loaded_words):
         world.add_defect(f"{device.name}: a load does not tell {lost[0]}")

@@ -6,7 +6,7 @@ expected of an erased word that is recorded again from a buffer, a page or a rep
 
 import json
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from bridge.methods.log import forget as forgetting
 from bridge.methods.memory import daily, recall
 from sync.app import App
 from sync.contract.daily import DailyRecordJson
-from sync.contract.recall import SearchJson
+from sync.contract.recall import HitJson, SearchJson
 from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, SESSION_RECORDED
 from tests.simulation.checks.expected_state import ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
@@ -85,6 +85,7 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
 
     if not await world.run_on_device(device, f"search {word}", searching) or found is None:
         return
+    _check_hit_authors(world, device, found["hits"])
     event_id = _findable_words(world, before).get(word)
     found_words = set(words_of("\n".join(text for hit in found["hits"] for text in (hit["text"], *hit["around"]))))
     found_events = {name for hit in found["hits"] for name in (hit["eventId"], *hit["also"])}
@@ -97,6 +98,28 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
     strange = sorted(word for word in found_words if owners.get(word) not in {None, owner})
     if strange and owner is not None:
         world.add_defect(f"{device.name}: a search of {owner} holds {strange[0]} of {owners[strange[0]]}")
+
+
+def check_labels(world: "Simulator", device: SimulatedDevice, content: str) -> None:
+    """Each line that another device or a program wrote names its author. A copied home knows its original's lines."""
+    authors = {word: fact for fact in world.expected.facts for word in fact.words}
+    for line in content.splitlines():
+        words = words_of(line)
+        facts = [authors[word] for word in words if word in authors and word not in world.expected.taken]
+        is_foreign = any(fact.device != device.name for fact in facts) and not world.copied
+        is_programs = bool(facts) and all(fact.by_program for fact in facts)
+        if (is_foreign and "【" not in line) or (is_programs and "工具" not in line):
+            world.add_defect(f"{device.name}: a load shows {words[0]} without its author")
+
+
+def _check_hit_authors(world: "Simulator", device: SimulatedDevice, hits: Sequence[HitJson]) -> None:
+    facts = {fact.event_id: fact for fact in world.expected.facts if fact.event_id is not None}
+    for hit in hits:
+        fact = facts.get(hit["eventId"])
+        if fact is None or hit["author"] != "user":
+            continue
+        if fact.by_program or (fact.device != device.name and not world.copied):
+            world.add_defect(f"{device.name}: a search shows {fact.words[0]} as the user's own words")
 
 
 def _findable_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> dict[str, str]:

@@ -59,6 +59,7 @@ STATING: Final = "stating"
 LAN: Final = "lan"
 AWAY: Final = "away"
 PAIRING: Final = "pairing"
+PROGRAMS: Final = "programs"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -77,6 +78,7 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     LAN: (("meet", 1),),
     AWAY: (("cloud away", 1),),
     PAIRING: (("pair", 1),),
+    PROGRAMS: (("append line", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -123,6 +125,9 @@ AWAY_FROM: Final = 9_000
 PAIRS: Final = 0.15  # probability of devices that are paired by code, and forgotten
 FEW_PAIRED, MOST_PAIRED = 2, 6  # steps
 PAIRED_FROM: Final = 10_000
+APPENDS: Final = 0.15  # probability of programs that append lines
+FEW_APPENDED, MOST_APPENDED = 2, 6  # steps
+APPENDED_FROM: Final = 11_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -296,6 +301,14 @@ def _with_pairings(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, PAIRING, ["pair"] * chance.randint(FEW_PAIRED, MOST_PAIRED), PAIRED_FROM, chance)
 
 
+def _with_programs(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"programs {plan.seed}")
+    if chance.random() >= APPENDS:
+        return plan
+    count = chance.randint(FEW_APPENDED, MOST_APPENDED)
+    return _with_steps(plan, PROGRAMS, ["append line"] * count, APPENDED_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -320,4 +333,5 @@ _EXTENSIONS: Final = (
     _with_facts,
     _with_lan,
     _with_pairings,
+    _with_programs,
 )
