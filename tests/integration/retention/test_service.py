@@ -236,12 +236,12 @@ async def test_an_undelivered_event_stays_if_there_is_a_cloud(harness: DocumentH
 
 
 async def test_a_corrected_event_expires_with_its_correction(harness: DocumentHarness) -> None:
-    told = await fact(harness, "暗号是蓝猫7391，别忘了")
+    told = await fact(harness, "路过蓝猫7391，别忘了")
     harness.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
     harness.restart()
     await rescan.rescan(harness.log, harness.redactor, harness.clock, local=True, apply=True)
     await harness.memory.reconcile()
-    assert (await events(harness))[told].payload == {"content": "暗号是[自定义]，别忘了"}
+    assert (await events(harness))[told].payload == {"content": "路过[自定义]，别忘了"}
 
     done = await apply(harness)
 
@@ -251,7 +251,7 @@ async def test_a_corrected_event_expires_with_its_correction(harness: DocumentHa
 
 
 async def test_a_correction_during_the_run_restores_nothing(harness: DocumentHarness) -> None:
-    told = await fact(harness, "暗号是蓝猫7391，别忘了")
+    told = await fact(harness, "路过蓝猫7391，别忘了")
     harness.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
     await rescan.rescan(harness.log, harness.redactor, harness.clock, local=True, apply=True)
     await harness.log.append([DraftBuilder(harness.redactor).build_expiry([told])])
@@ -436,7 +436,7 @@ async def test_an_event_erased_after_archiving_is_restored_from_no_copy(
 async def test_a_corrected_event_comes_back_from_its_archive_corrected(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
-    told = await fact(harness, "暗号是蓝猫7391，别忘了")
+    told = await fact(harness, "路过蓝猫7391，别忘了")
     former = tmp_path / "former.xbm"
     await archive_of(harness).export(former, document="", settings={}, passphrase=None, on_progress=check_progress)
     await rescan.rescan(harness.log, Redactor(extra_patterns=["蓝猫[0-9]+"]), harness.clock, local=True, apply=True)
@@ -445,7 +445,7 @@ async def test_a_corrected_event_comes_back_from_its_archive_corrected(
 
     assert (await import_archive(harness, former)).recorded == 0
     assert (await import_archive(harness, archive)).recorded == 2
-    assert (await events(harness))[told].payload == {"content": "暗号是[自定义]，别忘了"}
+    assert (await events(harness))[told].payload == {"content": "路过[自定义]，别忘了"}
 
 
 async def test_an_unsent_expired_event_is_sent_with_its_payload_or_not_at_all(
