@@ -63,6 +63,8 @@ def _read_stored(driver: Any) -> Stored:
     except corruption_errors() as error:
         raise CorruptionFound("the schema of the database cannot be read") from error
     found = {row[0]: tuple(row[1:]) for row in rows}
+    if not all(isinstance(name, str) and isinstance(what[1], str) for name, what in found.items()):
+        raise CorruptionFound("a name in the stored schema is no text")
     former = {name: _made(1)[name] for name, what in _FORMER_TEXTS.items() if found.get(name) == what}
     return found | former
 

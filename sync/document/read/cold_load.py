@@ -40,7 +40,7 @@ from sync.log.model import Event
 from sync.log.newest_query import NEWEST_QUERY, newest_parameters
 from sync.system.files import read_once
 
-SCHEMA_VERSIONS: Final = range(2, 15)  # in which the tables read here are the same
+SCHEMA_VERSIONS: Final = range(2, 16)  # in which the tables read here are the same
 FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
 BUSY_TIMEOUT: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 

@@ -83,6 +83,28 @@ async def test_a_flipped_bit_of_the_schema_costs_nothing(tmp_path: Path, seed: i
             home.database.write_bytes(sound)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "set sql = replace(sql, 'event_id', 'event_if') where name = 'events'",
+        "set sql = replace(sql, 'server_seq', 'server_ser') where name = 'events'",
+        "set tbl_name = cast(tbl_name as blob) where name = 'lesson_terms'",
+        "set name = cast(name as blob) where name = 'lesson_terms'",
+    ],
+)
+async def test_a_damaged_name_in_the_stored_schema_costs_no_event(tmp_path: Path, damage: str) -> None:
+    home = await make_home(tmp_path)
+    async with home.app() as app:
+        before = await events_of(app)
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("pragma writable_schema = on")
+        connection.execute(f"update sqlite_master {damage}")
+        connection.commit()
+    async with home.app() as app:
+        assert before.keys() <= (await events_of(app)).keys()
+        assert await app.lessons().all()
+
+
 @pytest.mark.parametrize("version", [migration.version for migration in known_migrations()])
 def test_the_schema_of_every_version_is_sound_and_a_missing_index_is_not(version: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
