@@ -16,7 +16,8 @@ from sync.jsonl import event_file
 from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, decode_line, encode_line, file_key_of, safe_file_name
 from sync.jsonl.projection import JsonlProjection, RebuiltJson, read_exported_position
 from sync.log import store as log_store
-from sync.log.model import Query
+from sync.log.event_types import PAYLOAD_REDACTED
+from sync.log.model import EventDraft, Origin, Query
 from sync.log.projections.external import ExternalProjectionRunner
 from tests.support import Device, new_server, open_device
 
@@ -338,7 +339,8 @@ class TestForgetting:
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
         await runner.catch_up()
         corrected = {"content": "[自定义]", "tags": ["新"]}
-        await record(device, message_event("payload_redacted", event_id=secret, payload=corrected))
+        correction = EventDraft(PAYLOAD_REDACTED, {"event_id": secret, "payload": corrected}, origin=Origin.TOOL)
+        await device.log.append([correction])
         await device.log.append([device.intake.build_erasure([secret])])
         await runner.catch_up()
         left = everything(root)
