@@ -9,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sync.clock import in_zone
 from sync.db.engine import Database, Transaction
 from sync.document import store as document_store
@@ -84,7 +86,7 @@ class DocumentHarness:
             def insert(connection: Transaction, page: EventPage = page) -> None:
                 new = [event for event in page.events if log_store.find_event(connection, event.event_id) is None]
                 for event in new:
-                    log_store.insert_event(connection, event)
+                    log_store.insert_event(connection, replace(event, position=0))
                 log_store.observe_remote_events(connection, new, self.clock)
 
             await self.database.write(insert)
