@@ -339,8 +339,9 @@ class TestForgetting:
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
         await runner.catch_up()
         corrected = {"content": "[自定义]", "tags": ["新"]}
-        correction = EventDraft(PAYLOAD_REDACTED, {"event_id": secret, "payload": corrected}, origin=Origin.TOOL)
-        await device.log.append([correction])
+        values = {"event_id": secret, "payload": corrected}
+        payload = device.intake.redactor.clean_payload_with_ids("event_id", secret, values)
+        await device.log.append([EventDraft(PAYLOAD_REDACTED, payload, origin=Origin.TOOL)])
         await device.log.append([device.intake.build_erasure([secret])])
         await runner.catch_up()
         left = everything(root)
