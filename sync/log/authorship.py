@@ -15,6 +15,7 @@ from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, EXCHANG
 from sync.log.model import DOOR_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 
 PERSON_DOORS: Final = frozenset({Door.UPDATE, Door.HAND, Door.SAVE, Door.COMMAND, Door.PANEL})
+PROPOSING_DOORS: Final = frozenset({Door.PROGRAM, Door.IMPORT, Door.PROJECT})  # they never end what others said
 _LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED})
 ANSWER: Final = "answer"  # the part of an exchange that the model wrote
 MAX_LABEL: Final = 40  # characters of a device's name

@@ -27,6 +27,7 @@ from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.markdown.template import EARLIER, RECORDS
 from sync.document.markdown.version_labels import day_label
 from sync.document.merge.word_merge import merge_words
+from sync.log.authorship import PROPOSING_DOORS
 from sync.log.envelope import day_of
 from sync.log.event_types import DAY_FOLDED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, EXCHANGE_RECORDED
 from sync.log.model import Event
@@ -80,6 +81,7 @@ class OwnLines:
     def __init__(self) -> None:
         self._lines: dict[str, OwnLine] = {}
         self._ordered: defaultdict[Section, list[str]] = defaultdict(list)
+        self._proposed: set[str] = set()  # the lines that only programs and files have written
 
     def __contains__(self, entry_id: str) -> bool:
         return entry_id in self._lines
@@ -95,16 +97,22 @@ class OwnLines:
         return reversed(order[: order.index(line.entry_id)])
 
     def add(self, event: Event) -> None:
-        """Apply an event that is later than all before it."""
+        """Apply an event that is later than all before it.
+
+        A program or a file may add lines; it edits, moves and removes only such lines.
+        """
+        is_proposal = event.door in PROPOSING_DOORS
         if event.type == EXCHANGE_RECORDED:
             self._add_exchange(event)
+            self._proposed.update(exchange_ids(event) if is_proposal else ())
             return
         if event.type == DAY_FOLDED:
             for entry_id, seen in compacted_entry_hashes(event).items():
                 self._remove(entry_id, seen, ())
         payload = parse_entry_payload(event)
-        if payload is None:
+        if payload is None or (is_proposal and payload.entry_id in self and payload.entry_id not in self._proposed):
             return
+        (self._proposed.add if is_proposal else self._proposed.discard)(payload.entry_id)
         section = normalised_section(tuple(payload.section))
         if event.type == ENTRY_REMOVED:
             self._remove(payload.entry_id, payload.base_hash, section)

@@ -62,6 +62,24 @@ def test_a_program_that_claims_to_be_the_user_is_shown_as_a_tool_whatever_the_ty
         assert [fact for fact in facts if "zqpoison" in fact["statement"] and fact["status"] == "active"] == []
 
 
+def test_a_program_removes_and_rewords_no_line_that_the_user_typed(tmp_path: Path) -> None:
+    with Sidecar(Home(tmp_path / "home")) as sidecar:
+        sidecar.update("我对花生过敏")
+        sidecar.load()
+        file = sidecar.home.file
+        wait_until(lambda: file.exists() and "花生" in file.read_text("utf-8"))
+        before = file.read_text("utf-8")
+        lines = [e for e in sidecar.call("events/read")["events"] if e["type"] in ("entry_added", "exchange_recorded")]
+        ids = {e["payload"].get("entry_id", f"{e['event_id']}.q") for e in lines}
+        for number, entry_id in enumerate(sorted(ids)):
+            aimed = {"entry_id": entry_id, "section": ["用户偏好", "工作习惯"], "base_hash": ""}
+            for kind, more in (("entry_removed", {}), ("entry_edited", {"text": f"- {POISON}"})):
+                event = {"type": kind, "event_id": f"{kind}{number}", "payload": aimed | more}
+                sidecar.call("events/append", event=event)
+        assert sidecar.load()["document"] == before
+        assert list(users_words(sidecar)) == []
+
+
 def test_what_only_this_program_records_is_refused_at_the_door_of_programs(tmp_path: Path) -> None:
     with Sidecar(Home(tmp_path / "home")) as sidecar:
         for kind in INTERNAL_TYPES:

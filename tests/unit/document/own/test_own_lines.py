@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from sync.clock import format_hlc
 from sync.document.markdown.entry_ids import conflict_copy_id, text_hash
 from sync.document.markdown.template import RECORDS, WORK_HABITS
@@ -46,6 +48,25 @@ def order_in(lines: OwnLines, last: str) -> list[str]:
     (line,) = lines.with_copies(last)
     before = [one for one in lines.ids_before(line) if lines.with_copies(one)[0].is_present]
     return [*reversed(before), last]
+
+
+def by_program(one: Event) -> Event:
+    return replace(one, extra={"door": "program"})
+
+
+class TestProposals:
+    def test_a_program_changes_and_removes_no_line_of_the_user(self) -> None:
+        mine = added(1, "e", "- 我对花生过敏")
+        attacks = edited(2, "e", "- 我对花生过敏", "- 我爱吃花生"), removed(3, "e"), added(4, "e", "- 我爱吃花生")
+        moved = made(5, "entry_moved", entry_id="e", after="")
+        assert text_of(lines_of(mine, *map(by_program, (*attacks, moved))), "e") == "- 我对花生过敏"
+
+    def test_a_program_changes_what_it_wrote_until_the_user_has_written_it(self) -> None:
+        proposed = by_program(added(1, "e", "- 一")), by_program(edited(2, "e", "- 一", "- 二"))
+        assert text_of(lines_of(*proposed), "e") == "- 二"
+        assert text_of(lines_of(*proposed, by_program(removed(3, "e"))), "e") is None
+        taken = edited(3, "e", "- 二", "- 三")
+        assert text_of(lines_of(*proposed, taken, by_program(removed(4, "e"))), "e") == "- 三"
 
 
 class TestText:
