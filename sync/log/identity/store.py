@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import and_, bindparam, delete, select, update
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
@@ -13,7 +13,7 @@ from sync.log import store
 from sync.log.envelope import event_of_row
 from sync.log.identity.same_event import client_event_id
 from sync.log.local_state import RETURNED_NUMBER
-from sync.log.model import Event
+from sync.log.model import CLOUD, Event
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
 _HELD: Final = select(events).where(events.c.event_id.in_(_IDS))
@@ -21,9 +21,8 @@ _NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
     events.c.replica_id.in_(bindparam("replicas", expanding=True)),
     events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
 )
-_OWN: Final = select(events.c.event_id).where(
-    events.c.event_id.in_(_IDS), events.c.position.in_(select(deliveries.c.position))
-)
+_SENT: Final = and_(deliveries.c.destination == CLOUD, deliveries.c.position == events.c.position)
+_OWN: Final = select(events.c.event_id).join(deliveries, _SENT).where(events.c.event_id.in_(_IDS))
 
 
 def read_held(connection: Transaction, event_ids: Sequence[str]) -> dict[str, Event]:
