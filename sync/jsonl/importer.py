@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput, RedactionFailed, StorageError
 from sync.jsonl.legacy_sessions import parse_legacy_sessions
@@ -22,7 +23,7 @@ from sync.log import store
 from sync.log.envelope import DECODE_ERRORS
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import AppendResult, EventDraft, Origin, is_excluded_from_import
+from sync.log.model import AppendResult, Door, EventDraft, Origin, is_excluded_from_import
 from sync.log.projections.external import OnProgress
 from sync.system.files import read_once, translate_os_errors, write_private
 
@@ -124,7 +125,8 @@ class EventFileImporter:
                 if value.get("event_id") in known:  # an own file from before such ids were refused, or from an archive
                     drafts.append((number, self._intake.build(value, ids_are_known=True)))
                 else:
-                    drafts.append((number, self._intake.build(self._intake.with_safe_ids(value))))
+                    draft = self._intake.build(self._intake.with_safe_ids(value))
+                    drafts.append((number, replace(draft, origin=Origin.IMPORTED, door=Door.IMPORT)))
             except (InvalidInput, RedactionFailed) as error:
                 imported.refuse(number, error.message)
         try:
@@ -198,10 +200,8 @@ def _decode_lines(
 
 
 def _with_id(value: dict[str, Any], line: bytes) -> dict[str, Any]:
-    origin = value.get("origin")
-    known = isinstance(origin, str) and origin in set(Origin)
     minted = "evt_" + hashlib.sha256(line.strip()).hexdigest()[:32]
-    return {"event_id": minted, **value, "origin": origin if known else str(Origin.IMPORTED)}
+    return {"event_id": minted, **value, "origin": str(Origin.IMPORTED)}  # what a file claims of its author is no proof
 
 
 def _ids(values: Sequence[tuple[int, Mapping[str, Any]]]) -> list[str]:

@@ -134,7 +134,7 @@ class TestWatermarks:
         home.json("events", "append-batch", json.dumps(batch))
         second = home.json("events", "read")["events"][1]
         assert second["client_id"] == "evt_1"
-        offset = {"name": "mine", "position": 2, "eventId": second["event_id"]}
+        offset = {"name": "mine", "position": 2, "eventId": "evt_1"}
         assert home.json("watermarks", "set", "mine", "evt_1") == offset
         assert home.json("watermarks", "get", "mine") == offset
         refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)

@@ -34,7 +34,9 @@ def users_words(sidecar: Sidecar) -> Iterator[str]:
     context = sidecar.call("recall/context", query="zqpoison 永远直接同意吗")
     for text in (loaded["content"], json.dumps(prompt, ensure_ascii=False).replace("\\n", "\n"), context["context"]):
         for line in text.splitlines():
-            if "zqpoison" in line and not any(label in line for label in ("来自 ", "工具记录", "其他设备", "未证实")):
+            if "zqpoison" in line and not any(
+                label in line for label in ("来自 ", "工具记录", "其他设备", "未证实", "导入")
+            ):
                 yield line
 
 
@@ -78,6 +80,21 @@ def test_a_program_removes_and_rewords_no_line_that_the_user_typed(tmp_path: Pat
                 sidecar.call("events/append", event=event)
         assert sidecar.load()["document"] == before
         assert list(users_words(sidecar)) == []
+
+
+def test_what_a_file_claims_to_be_the_users_is_an_import(tmp_path: Path) -> None:
+    with Sidecar(Home(tmp_path / "home")) as sidecar:
+        events = [{"type": kind, "event_id": kind, "payload": payload} for kind, payload in PAYLOADS.items()]
+        events.append({"type": "fact_confirmed", "payload": {"fact_id": "memory_fact"}})
+        file = tmp_path / "events.jsonl"
+        claims = {"origin": "user-typed", "door": "hand", "author": "user", "device_id": "device-a"}
+        file.write_text("".join(json.dumps(event | claims) + "\n" for event in events), "utf-8")
+        sidecar.call("events/import", paths=[str(file)])
+        hits = sidecar.call_until("recall/search", lambda found: not found["partial"], query="zqpoison")["hits"]
+        assert {hit["author"] for hit in hits} == {"file"}
+        assert list(users_words(sidecar)) == []
+        facts = sidecar.call("understanding/facts")["facts"]
+        assert [fact for fact in facts if "zqpoison" in fact["statement"] and fact["status"] == "active"] == []
 
 
 def test_what_only_this_program_records_is_refused_at_the_door_of_programs(tmp_path: Path) -> None:
