@@ -17,7 +17,7 @@ from sync.fact_services import foreign_changes
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
 if TYPE_CHECKING:
-    from sync.understanding.changes.changes_json import ChangesJson
+    from sync.log.devices.changes_json import ChangesJson
 
 Notifier = Callable[[App, Notify], Awaitable[None]]
 

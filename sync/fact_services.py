@@ -11,15 +11,15 @@ from sync.accounts.profiles import Profile
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log.devices import store as registry_store
+from sync.log.event_types import FACT_TYPES
 from sync.log.log import EventLog
 from sync.redaction import Redactor
 from sync.settings.settings import Settings, read_model_key
 from sync.system.secret_store import open_secret_store
-from sync.understanding import store
 
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
-    from sync.understanding.changes.changes_json import ChangesJson
+    from sync.log.devices.changes_json import ChangesJson
     from sync.understanding.model_extraction import ModelExtraction
     from sync.understanding.model_port import LanguageModel, ModelStatus
     from sync.understanding.service import FactService
@@ -44,11 +44,15 @@ async def foreign_changes(
     events: EventLog, fact_service: "Callable[[], FactService]"
 ) -> "tuple[ChangesJson | None, int]":
     """What devices changed in the facts of others, None with one device; and how many facts have no proved origin."""
+    registry = await events.database.read(registry_store.read_registry)
+    has_facts = bool(await events.newest_position(FACT_TYPES))
+    if not has_facts and len(registry.devices) < 2:
+        return None, 0
+    from sync.understanding import store  # noqa: PLC0415 - a guest without facts does not pay for it
 
     def concerns(connection: Transaction) -> tuple[bool, bool]:
-        has_others = len(registry_store.read_registry(connection).devices) > 1
-        has_others = has_others or store.has_foreign_facts(connection, events.own_device_ids)
-        return has_others, store.has_facts_of_before(connection)
+        has_foreign = store.has_foreign_facts(connection, events.own_device_ids)
+        return len(registry.devices) > 1 or has_foreign, store.has_facts_of_before(connection)
 
     has_others, has_old_facts = await events.database.read(concerns)
     changes = await fact_service().changes.list() if has_others else None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 import msgspec
 
 from sync.cloud.auth_port import RESEND_SECONDS, AccountJson
-from sync.understanding.changes.changes_json import ChangesJson
+from sync.log.devices.changes_json import ChangesJson
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.cloud.contact import Contact

@@ -93,6 +93,9 @@ _TEXTS: Final = frozenset(
 )
 
 
+_PROGRAM: Final = "source"  # the program that an event comes from, of any type: `forget --source` names it
+
+
 def listed_fields(event_type: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that stay without `privacy.store_messages`: those of the catalogue, metadata of other types."""
     known = EVENT_TYPES.get(event_type)
@@ -117,7 +120,12 @@ def _listed(payload: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
         inner = {listed.removeprefix(f"{name}.") for listed in names if listed.startswith(f"{name}.")}
         if inner and isinstance(value, Mapping):
             kept[name] = _listed(value, inner)
-        elif name in names or value is None or (f"{name}#" in names and isinstance(value, int | float)):
+        elif (
+            name in names
+            or value is None
+            or (name == _PROGRAM and _is_metadata(value))
+            or (f"{name}#" in names and isinstance(value, int | float))
+        ):
             kept[name] = value
     return kept
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from sync.log.event_types import ERASING_TYPES, PAYLOAD_REDACTED
+from sync.log.devices.signing import decode_key
+from sync.log.event_types import DEVICE_REGISTERED, ERASING_TYPES, PAYLOAD_REDACTED
 from sync.log.model import Event, RemoteErasureState, erased_by, named_event_ids, remote_erasure_state
 from sync.redaction import KINDS, CleanPayload, Redactor, placeholder
 
@@ -62,6 +63,8 @@ def redacted_payload(event: Event, redactor: Redactor) -> CleanPayload:
     field, ids = ("event_ids", named_event_ids(event)) if event.type in ERASING_TYPES else ("event_id", ())
     correction = correction_of(event)
     named = correction[0] if correction is not None else ids
+    if event.type == DEVICE_REGISTERED and decode_key(str(event.payload.get("public_key")).encode()) is not None:
+        field, named = "public_key", event.payload["public_key"]
     if not named:
         return redactor.clean_payload(event.payload)
     return redactor.clean_payload_with_ids(

@@ -36,9 +36,11 @@ UNLABELLED: Final = {
     "sync.jsonl.event_file:EventFile.build": HALF_MADE,
     "sync.jsonl.event_file:remove_partial_files": HALF_MADE,
     "sync.db.rebuild.salvage:_salvage": "behind `sync the new` and before `put in place`, which are steps",
-    "sync.startup.open_database:_EventFilesBackup.create": (
-        "before `put in place`, which is a step; a start that was killed makes the copy again"
-    ),
+    "sync.startup.salvaged_log:_keep_aside": "after `complete the log`, which is a step; the tree is written anew",
+    "sync.db.integrity:request_full_check": AGAIN,
+    "sync.db.integrity:check_small_tables": AGAIN,
+    "sync.jsonl.event_file:remove_event_tree": AGAIN,
+    "sync.accounts.profiles:_derive_installation": "derived again at the next start; the damaged file is kept beside",
     "sync.retention.archives:_move_archive": (
         "gone on with until the guest's folder is empty; what is in both is not doubled"
     ),

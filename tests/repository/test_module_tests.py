@@ -45,7 +45,7 @@ PROTECTED_BY: Final = {
     "bridge/cli/memory/facts.py": "acceptance/test_documentation_examples.py",
     "bridge/methods/memory/facts.py": "acceptance/test_documentation_examples.py",
     "sync/contract/facts.py": "acceptance/test_documentation_examples.py",
-    "sync/understanding/changes/changes_json.py": "acceptance/accounts/test_foreign_changes.py",
+    "sync/log/devices/changes_json.py": "acceptance/accounts/test_foreign_changes.py",
     "sync/understanding/changes/service.py": "acceptance/accounts/test_foreign_changes.py",
     "sync/understanding/": "acceptance/test_documentation_examples.py",
     "sync/understanding/likeness.py": "unit/understanding/test_reconcile.py",

@@ -7,9 +7,9 @@ import msgspec
 from bridge.api.method_table import Params
 from sync.accounts.devices import DevicesJson
 from sync.app import App
+from sync.log.devices.changes_json import ChangesJson
 from sync.log.model import MAX_EVENT_ID_LENGTH
 from sync.system.hardware_id import MAX_DEVICE_NAME
-from sync.understanding.changes.changes_json import ChangesJson
 
 DeviceId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 ChangeName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]

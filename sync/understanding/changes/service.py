@@ -11,6 +11,7 @@ from sync.db.engine import Transaction
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.devices import store as registry_store
+from sync.log.devices.changes_json import ChangesJson, ChangingDeviceJson, ForeignChangeJson
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import parse_timestamp_ms
 from sync.log.event_types import FOREIGN_CHANGE_ANSWERED
@@ -19,7 +20,6 @@ from sync.log.model import Door, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding import store
 from sync.understanding.changes.admission import ForeignChange
-from sync.understanding.changes.changes_json import ChangesJson, ChangingDeviceJson, ForeignChangeJson
 from sync.understanding.projection import FactProjection, Facts
 
 NAMED_FOR: Final = timedelta(days=7)  # how long `status` names a change of identity, health or safety

@@ -118,7 +118,15 @@ SCENARIOS: Final = (
         _unique(
             SAYING,
             WRITING,
-            ("copy the damaged", "rebuild", "copy rows", "repair", "sync the new", "put in place", "move aside"),
+            (
+                "copy the damaged",
+                "rebuild",
+                "copy rows",
+                "complete the log",
+                "sync the new",
+                "put in place",
+                "move aside",
+            ),
             ("let the log follow", "renumber"),
         ),
     ),

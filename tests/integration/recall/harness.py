@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sync.recall.model import SearchRequest, SearchResult
 from sync.recall.search import RecallService
 from sync.recall.semantic.embedder import Embedder, EmbeddingFailed
@@ -33,10 +35,11 @@ class RecallHarness:
         while await self.semantic.embed_next():
             pass
 
-    async def record_texts(self, *texts: str, kind: str = "memory_fact", **more: Any) -> list[str]:
-        """Record one event for each text, as another program would; their ids."""
+    async def record_texts(self, *texts: str, kind: str = "memory_fact", store: bool = False, **more: Any) -> list[str]:
+        """Record one event for each text, as another program would; their ids. `store`: also texts of unknown types."""
         given = [{"type": kind, "payload": {"content": text}, **more} for text in texts]
-        recorded = await self.device.log.append(self.device.intake.build_batch(given))
+        intake = replace(self.device.intake, store_messages=True) if store else self.device.intake
+        recorded = await self.device.log.append(intake.build_batch(given))
         return [item.event.event_id for item in recorded]
 
     async def record_event(self, kind: str, **payload: Any) -> str:

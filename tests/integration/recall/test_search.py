@@ -72,7 +72,7 @@ async def test_every_type_that_carries_words_is_indexed(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:
         await harness.record_texts("事实里有榴莲")
         await harness.record_texts("反馈里有榴莲", kind="user_feedback")
-        await harness.record_texts("别的程序说榴莲", kind="invented_type")
+        await harness.record_texts("别的程序说榴莲", kind="invented_type", store=True)
         await harness.record_event("message", role="user", content="消息里有榴莲")
         await harness.record_event("exchange_recorded", question="榴莲好吃吗", answer="因人而异")
         await harness.record_event("entry_added", entry_id="ent_a", section=["用户偏好"], text="- 不吃榴莲", after=None)
@@ -165,7 +165,7 @@ async def test_what_is_forgotten_leaves_the_index_and_its_words(tmp_path: Path) 
 async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by_what_it_said(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:
         stricter = Redactor(extra_patterns=["蓝猫[0-9]+"])
-        await harness.record_texts("暗号是蓝猫7391，去黄山用")
+        await harness.record_texts("代号叫蓝猫7391，去黄山用")
         await harness.record_event(
             "entry_added", entry_id="ent_a", section=[], text="- 蓝猫7392 是咖啡店的", after=None
         )
@@ -173,7 +173,7 @@ async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by
         assert len(await harness.texts_found("蓝猫7391")) == 1
         await rescan(harness.device.log, stricter, harness.device.clock, local=True, apply=True)
         for _ in range(2):
-            assert await harness.texts_found("黄山") == ["暗号是[自定义]，去黄山用"]
+            assert await harness.texts_found("黄山") == ["代号叫[自定义]，去黄山用"]
             assert await harness.texts_found("咖啡店") == ["只是一家咖啡店"]
             assert not any("蓝猫" in text for text in await harness.texts_found("蓝猫7391 蓝猫7392", limit=200))
             grown = await harness.device.database.read(_picture)
@@ -181,10 +181,10 @@ async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by
             assert await harness.device.database.read(_picture) == grown
         stricter = Redactor(extra_patterns=["蓝猫[0-9]+", "去黄山"])
         await rescan(harness.device.log, stricter, harness.device.clock, local=True, apply=True)
-        assert await harness.texts_found("暗号") == ["暗号是[自定义]，[自定义]用"]
+        assert await harness.texts_found("代号") == ["代号叫[自定义]，[自定义]用"]
         wishes = [event.event_id for event in await harness.device.events() if event.type == "payload_redacted"]
         await harness.record_erasure(*wishes)
-        assert await harness.texts_found("暗号") == []
+        assert await harness.texts_found("代号") == []
 
 
 async def test_no_term_of_what_is_forgotten_stays_in_the_word_index(tmp_path: Path) -> None:

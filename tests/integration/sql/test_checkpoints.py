@@ -270,6 +270,7 @@ def test_an_idle_poll_writes_nothing_within_the_minute(cloud: Cloud, user: Accou
     fill(user, 3)
     reader = Reader(user)
     reader.pull()
+    reader.pull()  # this one says how far the device has read
     state = "select xmin::text, cursor_seq from public.ai_memory_devices where user_id = %s"
     before = cloud.admin.execute(state.encode(), [user.user_id]).fetchall()
     for _ in range(3):

@@ -17,7 +17,7 @@ from tests.support import Device, event, new_server
 async def note(device: Device, words: str, event_id: str = "fact-1") -> Event:
     """Append an event under a program's own id."""
     value = {"event_id": event_id, "type": "note_taken", "payload": {"text": words}}
-    (recorded,) = await device.log.append([device.intake.build_appended(value)])
+    (recorded,) = await device.log.append([replace(device.intake, store_messages=True).build_appended(value)])
     assert recorded.given_id == event_id
     return recorded.event
 
