@@ -110,22 +110,22 @@ def unlisted_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
 def _is_metadata(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST_NAME and all("!" <= char <= "~" for char in value)
-    return value is None or isinstance(value, bool | int | float)
+    return _holds_no_text(value)
+
+
+def _holds_no_text(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return all(item is None or isinstance(item, bool | int | float) for item in items)
 
 
 def _listed(payload: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the listed fields: `name` whole, `name#` if it is a number, `name.inner` of an object."""
+    """Return the listed fields, `name` whole, `name.inner` of an object; and numbers, which hold no text."""
     kept: dict[str, Any] = {}
     for name, value in payload.items():
         inner = {listed.removeprefix(f"{name}.") for listed in names if listed.startswith(f"{name}.")}
         if inner and isinstance(value, Mapping):
             kept[name] = _listed(value, inner)
-        elif (
-            name in names
-            or value is None
-            or (name == _PROGRAM and _is_metadata(value))
-            or (f"{name}#" in names and isinstance(value, int | float))
-        ):
+        elif name in names or _holds_no_text(value) or (name == _PROGRAM and _is_metadata(value)):
             kept[name] = value
     return kept
 

@@ -295,6 +295,7 @@ def test_a_long_message_is_cut_unless_originals_are_stored() -> None:
     assert kept == {
         "role": "user",
         "content": content[:SUMMARY_LENGTH] + "...",
+        "more": 1,
         "content_length": len(content),
     }
     whole = DraftBuilder(REDACTOR, store_messages=True).build(given).payload.value
