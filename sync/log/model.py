@@ -26,6 +26,10 @@ CLIENT_ID_FIELD: Final = "client_id"  # in `extra`: the id that a program gave i
 LOCAL_FIELDS: Final = (ERASURE_STATE_FIELD, UNPROVEN_FIELD)  # of the envelope; they never leave the device
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
+ENVELOPE_FIELDS: Final = frozenset(  # of `extra`: they say whose an event is, and are no text of it
+    {DOOR_FIELD, SIGNATURE_FIELD, CLIENT_ID_FIELD, IMPORTED_FROM_FIELD, *LOCAL_FIELDS}
+)
+
 
 class RemoteErasureState(StrEnum):
     """The state of another device's large erasure request on this device: `extra["held"]` of its event."""

@@ -27,7 +27,7 @@ from sync.log.event_types import (
     SESSION_REMOVED,
     SESSION_SKIPPED,
 )
-from sync.log.model import Event
+from sync.log.model import ENVELOPE_FIELDS, Event
 
 PREVIEW_CHARS: Final = 120  # characters of an event that a dry run shows
 _WORDS: Final = re.compile(r'"([^"]*[^"\s][^"]*)"|(\S+)')
@@ -89,7 +89,8 @@ class ErasureSelection(msgspec.Struct, frozen=True):
 
 def text_of(event: Event) -> str:
     """All text of an event."""
-    return "\n".join((*_texts(dict(event.payload)), *_texts(dict(event.extra))))
+    extra = {name: value for name, value in event.extra.items() if name not in ENVELOPE_FIELDS}
+    return "\n".join((*_texts(dict(event.payload)), *_texts(extra)))
 
 
 def _sources(event: Event) -> set[Any]:

@@ -80,6 +80,7 @@ class TestTheDialogue:
                 wait_until_synced(b)
             wait_until_reconciled(a)
             assert macbook.file.read_bytes() == before
+            a.call("sync/now")  # sends the document at once
             wait_until(lambda: [row["device_id"] for row in server.documents] == ["device-a", "device-b"])
             network.disconnect()
             with Sidecar(windows) as again:

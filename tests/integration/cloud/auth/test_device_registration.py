@@ -51,7 +51,11 @@ async def test_a_device_that_lost_its_database_and_not_its_key_is_itself_again_a
         former = device.replica_id
     for lost in (tmp_path / "a").glob("memory.db*"):
         lost.unlink()
+    key = tmp_path / "a" / "device-key"
+    kept = key.read_bytes()
+    key.unlink()  # a start of the program would see by it that the database is lost, and make a new one first
     async with open_device(tmp_path / "a", server, with_device_key=True, clock=FixedClock(seed=5)) as device:
+        key.write_bytes(kept)
         await device.log_in()
         await asked_once(device, "二")
         assert server.user_logs[USER].devices["device-a"].replica_id == device.replica_id != former

@@ -100,6 +100,12 @@ async def test_a_source_is_a_device_a_session_a_project_an_origin_or_a_program(h
         assert await selected_ids(harness, source=source) == found
 
 
+async def test_where_an_event_was_recorded_is_no_text_of_it(harness: DocumentHarness) -> None:
+    await harness.record_exchange("去哪里吃火锅")
+    for word in ("update", "program", "火锅"):
+        assert bool(await selected_ids(harness, query=word)) == (word == "火锅"), word
+
+
 async def test_a_period_includes_its_start_and_excludes_its_end(harness: DocumentHarness) -> None:
     old, new = await fact(harness, "一", ts=OLD), await fact(harness, "二")
 
