@@ -272,7 +272,12 @@ async def same_line(world: "Simulator", device: SimulatedDevice, step: PlanStep,
         if not _has_editable_buffer(device, fresh=True) or not (common := sorted({*lines} & {*person.lines})):
             return None
         line = chance.choice(common)
-        await _save(world, device, person.change(chance, step.number, line), chance.choice(["in place", "atomic"]))
+        change, how = person.change(chance, step.number, line), chance.choice(["in place", "atomic"])
+        app = CURRENT.set(None)  # the editor is no part of the app, whose faults and promises are not its own
+        try:
+            await _save(world, device, change, how)
+        finally:
+            CURRENT.reset(app)
         return line
 
     await _save_page(world, device, step, chance, in_the_editor)
