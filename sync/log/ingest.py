@@ -41,7 +41,7 @@ from sync.log.model import (
     project_id_for,
     scope_of,
 )
-from sync.log.payload_schemas import check_payload, listed_fields, unlisted_metadata
+from sync.log.payload_schemas import check_payload, is_known_type, listed_fields, unlisted_metadata
 from sync.redaction import Redactor
 from sync.redaction.line_breaks import with_line_feeds
 
@@ -140,7 +140,9 @@ class DraftBuilder(msgspec.Struct, frozen=True):
             self._check_ids(foreign)
         place = {} if path is None else {"path": path}
         clean, clean_extra, clean_place = redactor.clean_payloads(payload, extra, place)
-        if not self.store_messages:  # what goes is redacted first: it may name a value that another field repeats
+        if not self.store_messages and is_known_type(
+            foreign.type
+        ):  # what goes is redacted first: it may name a value that another field repeats
             clean = redactor.clean_payload(self._kept(foreign.type, payload, clean.value))
             clean_extra = redactor.clean_payload(unlisted_metadata(clean_extra.value))
         ts = None if foreign.ts is None else _checked_time(foreign.ts)

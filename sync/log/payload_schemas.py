@@ -97,9 +97,9 @@ _PROGRAM: Final = "source"  # the program that an event comes from, of any type:
 
 
 def listed_fields(event_type: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that stay without `privacy.store_messages`: those of the catalogue, metadata of other types."""
+    """Return the fields that stay without `privacy.store_messages`: those of the catalogue; all of an unknown type."""
     known = EVENT_TYPES.get(event_type)
-    return unlisted_metadata(payload) if known is None else _listed(payload, known.field_names)
+    return dict(payload) if known is None else _listed(payload, known.field_names)
 
 
 def unlisted_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,8 +114,9 @@ def _is_metadata(value: Any) -> bool:
 
 
 def _holds_no_text(value: Any) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return all(item is None or isinstance(item, bool | int | float) for item in items)
+    if isinstance(value, list | dict):
+        return all(map(_holds_no_text, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, bool | int | float)
 
 
 def _listed(payload: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

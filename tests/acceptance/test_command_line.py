@@ -83,7 +83,8 @@ class TestEvents:
         assert told["eventIds"] == [STARTED["event_id"]]
         assert told["duplicates"] == []
         (event,) = home.json("events", "read", text({"project_id": "proj_abcd1234"}))["events"]
-        assert {name: event[name] for name in STARTED} == STARTED
+        assert {name: event[name] for name in STARTED} == {**STARTED, "event_id": event["event_id"]}
+        assert event["client_id"] == STARTED["event_id"]
 
     def test_every_kind_comes_back_value_for_value(self, home: Home) -> None:
         home.settings["PRIVACY__STORE_MESSAGES"] = "true"
@@ -124,7 +125,7 @@ class TestEvents:
         assert home.json("events", "append-batch", text(batch))["eventIds"] == ids
         first = home.json("events", "read", text({"limit": 4}))
         rest = home.json("events", "read", text({"after": first["nextOffset"]}))
-        assert [event["event_id"] for event in first["events"] + rest["events"]] == ids
+        assert [event["client_id"] for event in first["events"] + rest["events"]] == ids
         nothing = home.json("events", "read", text({"after": rest["nextOffset"]}))
         assert (nothing["events"], nothing["nextOffset"]) == ([], rest["nextOffset"])
 
@@ -148,7 +149,7 @@ class TestEvents:
         batch = events(6)
         home.json("events", "append-batch", text(batch))
         told = home.json("events", "tail", text({"project_id": "proj_abcd1234", "limit": 2}))
-        assert [event["event_id"] for event in told["events"]] == [event["event_id"] for event in batch[-2:]]
+        assert [event["client_id"] for event in told["events"]] == [event["event_id"] for event in batch[-2:]]
 
     @pytest.mark.parametrize("verb", ["append", "append-batch", "read", "tail"])
     def test_a_dash_reads_standard_input(self, home: Home, verb: str) -> None:

@@ -55,7 +55,7 @@ def test_a_canary_kept_under_older_rules_is_found_nowhere_afterwards(
     canary, kept = unique_text("蓝猫7"), unique_text("留下")
     with Sidecar(home) as sidecar:
         sidecar.log_in(user.email, user.password)
-        sidecar.update(f"我的暗号是 {canary}，记住", kept)
+        sidecar.update(f"我的代号叫 {canary}，记住", kept)
         wait_for_lines(home, canary)
         wait_until_synced(sidecar)
     with Sidecar(other) as sidecar:
@@ -96,13 +96,13 @@ def test_a_running_sidecar_carries_it_out(tmp_path: Path) -> None:
     home = Home(tmp_path / "a", REDACTION__PATTERNS=PATTERNS)
     loose = Home(tmp_path / "a")
     with Sidecar(loose) as sidecar:
-        sidecar.update("我的暗号是 蓝猫77ab，记住")
+        sidecar.update("我的代号叫 蓝猫77ab，记住")
     with Sidecar(home) as sidecar:
         told = home.json("redact", "--log", "--apply")
         assert told["counts"] == {"自定义": 1}
         wait_until(lambda: "蓝猫77ab" not in home.file.read_text("utf-8"))
         assert sidecar.call("redaction/rescan")["corrected"] == []
-        assert "我的暗号是 [自定义]，记住" in sidecar.load()["document"]
+        assert "我的代号叫 [自定义]，记住" in sidecar.load()["document"]
 
 
 def test_what_retention_archived_is_corrected_in_its_archive_on_the_server_and_elsewhere(
@@ -144,7 +144,7 @@ def test_beside_a_sidecar_the_archives_are_corrected_and_can_be_forgotten_from(t
     loose, home = Home(tmp_path / "a"), Home(tmp_path / "a", REDACTION__PATTERNS=PATTERNS)
     with Sidecar(loose) as sidecar:
         told, _ = say(sidecar, "蓝猫77ab，别忘了"), say(sidecar, "蓝猫77ab，去年的口味")
-        say(sidecar, "蓝猫77ab，教训", kind="lesson_observed")
+        say(sidecar, "蓝猫77ab，教训", kind="note_taken")
         archive(sidecar, 3)
         wait_until(lambda: [name[-4:] for name in saying(home, "蓝猫77ab")] == [".xbm"])
 

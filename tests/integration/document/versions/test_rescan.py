@@ -58,7 +58,7 @@ def bytes_of(harness: DocumentHarness) -> bytes:
 
 
 async def test_a_dry_run_counts_and_changes_nothing(harness: DocumentHarness) -> None:
-    await harness.record_and_reconcile(f"我的暗号是{CANARY}")
+    await harness.record_and_reconcile(f"我的代号叫{CANARY}")
     before, text = await events(harness), harness.text
 
     found = await rescan_with_new_rules(harness, apply=False)

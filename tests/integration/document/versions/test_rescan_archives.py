@@ -112,7 +112,7 @@ class Killed:
 
 async def test_a_dry_run_counts_what_is_archived_and_changes_nothing(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("你好")
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     lesson = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     before, data = await events(harness), path.read_bytes()
@@ -125,7 +125,7 @@ async def test_a_dry_run_counts_what_is_archived_and_changes_nothing(harness: Do
 
 
 async def test_what_is_archived_is_corrected_there_and_asked_of_everybody(harness: DocumentHarness) -> None:
-    told, other = await fact(harness, f"暗号是{CANARY}，别忘了"), await fact(harness, "去年的口味")
+    told, other = await fact(harness, f"代号叫{CANARY}，别忘了"), await fact(harness, "去年的口味")
     path = await archive(harness)
     former = {line["event_id"]: line for line in lines(path)}
 
@@ -133,11 +133,11 @@ async def test_what_is_archived_is_corrected_there_and_asked_of_everybody(harnes
 
     assert found.corrected == (told,)
     after = {line["event_id"]: line for line in lines(path)}
-    assert after == {**former, told: {**former[told], "payload": {"content": "暗号是[自定义]，别忘了"}}}
+    assert after == {**former, told: {**former[told], "payload": {"content": "代号叫[自定义]，别忘了"}}}
     assert list(after) == [told, other]
     fact_sent, correction, wish = await waiting(harness)
     assert (fact_sent.event_id, fact_sent.payload) == (told, correction.payload["payload"])
-    assert correction.payload == {"event_id": told, "payload": {"content": "暗号是[自定义]，别忘了"}}
+    assert correction.payload == {"event_id": told, "payload": {"content": "代号叫[自定义]，别忘了"}}
     assert wish.payload == {"event_ids": [told]}
     assert CANARY not in str(await events(harness))
     data = path.read_bytes()
@@ -163,7 +163,7 @@ async def test_killed_before_the_archives_changed_they_do_at_the_next_start_or_a
     harness: DocumentHarness,
 ) -> None:
     await harness.record_and_reconcile("你好")
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     lesson = await fact(harness, f"教训{CANARY}", kind="lesson_observed")
     path = await archive(harness)
     with pytest.raises(asyncio.CancelledError):
@@ -174,7 +174,7 @@ async def test_killed_before_the_archives_changed_they_do_at_the_next_start_or_a
     )
 
     assert await retention_of(harness).apply_retractions() == 1
-    assert said(path)[told] == '{"content": "暗号是[自定义]"}'
+    assert said(path)[told] == '{"content": "代号叫[自定义]"}'
     assert await rescan.needs_rescan(harness.log, STRICTER)
     assert (await rescan_with_new_rules(harness)).corrected == (lesson,)
     assert said(path)[lesson] == '{"content": "教训[自定义]"}'
@@ -184,7 +184,7 @@ async def test_killed_before_the_archives_changed_they_do_at_the_next_start_or_a
 async def test_killed_at_the_swap_the_old_archive_is_whole(
     harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     path = await archive(harness)
 
     def dying(source: Path, target: Path) -> None:
@@ -199,14 +199,14 @@ async def test_killed_at_the_swap_the_old_archive_is_whole(
 
     harness.restart()
     assert await retention_of(harness).apply_retractions() == 1
-    assert said(path) == {told: '{"content": "暗号是[自定义]"}'}
+    assert said(path) == {told: '{"content": "代号叫[自定义]"}'}
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
 async def test_another_device_is_corrected_and_its_archive_keeps_the_event(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     path = await archive(harness)
     async with (
         open_document_harness(tmp_path / "b", device="device-b") as there,
@@ -224,9 +224,9 @@ async def test_another_device_is_corrected_and_its_archive_keeps_the_event(
         for one in (there, third):
             await one.pull_from(harness)
 
-        assert (await events(there))[told].payload == {"content": "暗号是[自定义]"}
+        assert (await events(there))[told].payload == {"content": "代号叫[自定义]"}
         assert await retention_of(third).apply_retractions() == 1
-        assert said(theirs) == {told: '{"content": "暗号是[自定义]"}'}
+        assert said(theirs) == {told: '{"content": "代号叫[自定义]"}'}
 
 
 def said_in(path: Path) -> dict[str, Any]:
@@ -235,12 +235,12 @@ def said_in(path: Path) -> dict[str, Any]:
 
 
 async def test_what_was_corrected_before_it_was_archived_stays_in_its_archive(harness: DocumentHarness) -> None:
-    told = await fact(harness, f"暗号是{CANARY}，别忘了")
+    told = await fact(harness, f"代号叫{CANARY}，别忘了")
     await rescan_with_new_rules(harness)
     path = await archive(harness)
 
     assert await retention_of(harness).apply_retractions() == 0
-    assert said(path)[told] == '{"content": "暗号是[自定义]，别忘了"}'
+    assert said(path)[told] == '{"content": "代号叫[自定义]，别忘了"}'
 
 
 async def test_stricter_rules_twice_leave_no_archive_with_what_they_found(harness: DocumentHarness) -> None:
@@ -283,7 +283,7 @@ async def test_what_no_document_has_carried_out_yet_can_be_corrected_again_and_f
 
 
 async def test_what_was_corrected_and_archived_can_still_be_forgotten(harness: DocumentHarness) -> None:
-    told = await fact(harness, f"暗号是{CANARY}，别忘了")
+    told = await fact(harness, f"代号叫{CANARY}，别忘了")
     first = await archive(harness)
     await rescan_with_new_rules(harness)
     harness.clock.advance(days=40)
@@ -299,7 +299,7 @@ async def test_what_was_corrected_and_archived_can_still_be_forgotten(harness: D
 async def test_what_was_forgotten_is_not_brought_back_by_an_archive_that_could_not_be_read_then(
     harness: DocumentHarness,
 ) -> None:
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     path = await archive(harness)
     data = path.read_bytes()
     path.write_bytes(b"no archive")
@@ -312,7 +312,7 @@ async def test_what_was_forgotten_is_not_brought_back_by_an_archive_that_could_n
 
 
 async def test_archives_that_cannot_be_read_are_told_left_alone_and_stop_no_other(harness: DocumentHarness) -> None:
-    told = await fact(harness, f"暗号是{CANARY}")
+    told = await fact(harness, f"代号叫{CANARY}")
     path = await archive(harness)
     damaged = path.with_name("0000.xbm")
     damaged.write_bytes(b"no archive")
@@ -322,7 +322,7 @@ async def test_archives_that_cannot_be_read_are_told_left_alone_and_stop_no_othe
 
     assert (found.corrected, found.unread) == ((told,), ("0000.xbm", "0001.xbm"))
     assert damaged.read_bytes() == b"no archive"
-    assert said(path) == {told: '{"content": "暗号是[自定义]"}'}
+    assert said(path) == {told: '{"content": "代号叫[自定义]"}'}
 
 
 async def test_a_pending_erasure_reaches_events_that_are_archived_now(
