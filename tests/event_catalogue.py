@@ -25,9 +25,9 @@ says ([decision 042](decisions/042-authorship.md)). When an event leaves its dev
 device's key over the envelope and the payload.
 
 Without `PRIVACY__STORE_MESSAGES`, only the listed fields of an event that a program appends or a file brings are
-stored; of a `message`, role and length (an import keeps its beginning). Of a type that is not listed here, and of
-fields beside the payload, numbers and strings of at most 64 ASCII characters without a blank stay, unless their name is
-that of a text (`text`, `content`, `output` …).
+stored, and numbers; of a `message`, role and length (an import keeps its beginning). Of fields beside the payload,
+numbers and strings of at most 64 ASCII characters without a blank stay, unless their name is that of a text (`text`,
+`content`, `output` …). A type that is not listed here is kept whole, redacted.
 """
 
 

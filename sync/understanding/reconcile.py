@@ -242,8 +242,7 @@ class _FactBook:
         if is_dated and self._may_change(said, [fact_id], after=f"{draft.statement.text} ({statement.valid_until})"):
             draft.valid_until = statement.valid_until  # a plan of last year is one of this year again
         if is_trusted and draft.status is FactStatus.CANDIDATE:
-            text = replace(draft.statement, change=statement.change, former=statement.former)  # not another device's
-            self._activate(fact_id, said, text)
+            self._activate(fact_id, said, statement)  # what it ends is what the user said, not another device
         draft.devices |= {said.device_id} if is_trusted else set()
 
     def _contradicts(self, said: RecordedStatement) -> bool:
