@@ -27,11 +27,13 @@ class EmptiedDatabase(StorageCorrupt):
 
 
 def has_begun(database: Path) -> bool:
-    """Whether files beside a database say that it had content. Raises StorageError."""
+    """Whether files beside a database say that it had content. Raises StorageError.
+
+    A write-ahead log alone does not: of the first commit, a power cut may leave a part.
+    """
     with translate_os_errors(database):
         beside = (_marker_path(database), *(database.with_name(name) for name in COMPANION_FILES))
-        log = database.with_name(f"{database.name}-wal")
-        return (_file_size(log) or 0) > 0 or any(path.exists() for path in beside)
+        return any(path.exists() for path in beside)
 
 
 def is_emptied(database: Path) -> bool:
@@ -41,6 +43,7 @@ def is_emptied(database: Path) -> bool:
     """
     begun = has_begun(database)
     with translate_os_errors(database):
+        begun = begun or bool(_file_size(database.with_name(f"{database.name}-wal")))
         size = _file_size(database)
         return begun and size is not None and size < MIN_DATABASE_BYTES
 

@@ -93,7 +93,7 @@ def test_two_devices_find_each_other_by_themselves(home_a: Home, home_b: Home, u
         word = unique_text("甲说")
         a.update(word)
         b.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
-        assert a.call("lan/status")["found"] == 1
+        a.call_until("lan/status", lambda status: status["found"] == 1)
 
 
 @pytest.mark.proof

@@ -53,7 +53,9 @@ async def archive(harness: DocumentHarness) -> Path:
 
 
 async def fact(harness: DocumentHarness, text: str, kind: str = "memory_fact") -> str:
-    draft = DraftBuilder(harness.redactor).build({"type": kind, "payload": {"content": text}, "ts": OLD, "more": 1})
+    draft = DraftBuilder(harness.redactor, store_messages=True).build(
+        {"type": kind, "payload": {"content": text}, "ts": OLD, "more": 1}
+    )
     return (await harness.log.append([draft]))[0].event.event_id
 
 
@@ -380,7 +382,7 @@ async def test_a_lines_new_hash_reaches_what_names_it_in_an_archive(harness: Doc
     (line,) = (event for event in (await events(harness)).values() if event.type == "exchange_recorded")
     assert line.payload["question"] == f"记住{CANARY}"
     before, now = next(changed_hashes(line, {**line.payload, "question": "记住[自定义]"}))
-    draft = DraftBuilder(harness.redactor).build(
+    draft = DraftBuilder(harness.redactor, store_messages=True).build(
         {"type": "memory_fact", "payload": {"base_hash": before, "content": "它"}, "ts": OLD}
     )
     naming = (await harness.log.append([draft]))[0].event.event_id
