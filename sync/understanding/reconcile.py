@@ -288,7 +288,7 @@ class _FactBook:
         """Note whose words a fact has from now on, and that the user stands by it."""
         winner.is_admitted = self._admitted.allows(by)
         if isinstance(by, RecordedStatement):
-            winner.origin = by.origin
+            winner.origin, winner.statement = by.origin, statement
             return
         if by.statement is not None:
             winner.statement, winner.devices = statement, set()
