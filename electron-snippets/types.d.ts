@@ -931,6 +931,7 @@ export interface TakenJson {
   refused: number;
   shortened: number;
   source: string;
+  unproven: number;
 }
 
 export interface TalkPartJson {
@@ -1716,6 +1717,7 @@ export interface Methods {
       path: string;
       passphrase?: string | null;
       /** default false */ dryRun?: boolean;
+      /** default false */ mine?: boolean;
     };
     result: TakenJson;
   };

@@ -31,6 +31,7 @@ from sync.settings.settings import LESSONS_FOLDER, Settings
 
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService
+    from sync.cloud.auth.device_key import DeviceKey
     from sync.daily.service import DailyService
     from sync.db.engine import Transaction
     from sync.insights.service import InsightsService
@@ -258,37 +259,36 @@ def notes(
 
 
 def archive(
-    events: EventLog, intake: DraftBuilder, document: MemoryFile, clock: Clock
+    profile: Profile, events: EventLog, intake: DraftBuilder, document: MemoryFile, key: "DeviceKey", clock: Clock
 ) -> "Callable[[], ArchiveService]":
     """Exports and imports."""
 
     @cache
     def opened() -> "ArchiveService":
         from sync.archive.service import ArchiveService  # noqa: PLC0415 - at its first use
+        from sync.cloud.auth.event_signer import EventSigner  # noqa: PLC0415 - at its first use
 
-        return ArchiveService(events, intake, document.importer, clock=clock)
+        signer, folder = EventSigner(events, key), profile.archives_folder
+        return ArchiveService(events, intake, document.importer, signer, clock=clock, own_folder=folder)
 
     return opened
 
 
 def retention(
-    settings: Settings, profile: Profile, events: EventLog, intake: DraftBuilder, clock: Clock
+    settings: Settings, profile: Profile, events: EventLog, intake: DraftBuilder, key: "DeviceKey", clock: Clock
 ) -> "Callable[[], RetentionService]":
     """Archiving and erasing old events."""
 
     @cache
     def opened() -> "RetentionService":
+        from sync.cloud.auth.event_signer import EventSigner  # noqa: PLC0415 - at its first use
         from sync.retention.service import RetentionConfig, RetentionService  # noqa: PLC0415 - at its first use
 
         cloud = settings.supabase_url is not None
         days, megabytes = settings.privacy.retention_days, settings.privacy.retention_megabytes
         places = profile.archives_folder, profile.folder / "archives.lock"
-        return RetentionService(
-            events,
-            intake,
-            RetentionConfig(*places, days, megabytes, has_cloud=cloud),
-            clock=clock,
-        )
+        config = RetentionConfig(*places, days, megabytes, has_cloud=cloud)
+        return RetentionService(events, intake, config, EventSigner(events, key), clock=clock)
 
     return opened
 

@@ -15,6 +15,7 @@ from sync.accounts.profiles import Installation, Profile
 from sync.clock import Clock, new_session_id
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import KEY_SERVICE, DeviceKey
+from sync.cloud.auth.event_signer import EventSigner
 from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
 from sync.cloud.replication.erasure_guard import ErasureGuard
@@ -80,11 +81,13 @@ def event_files(
     profile: Profile,
     events: EventLog,
     intake: DraftBuilder,
+    key: DeviceKey,
     redactor: Redactor,
     clock: Clock,
 ) -> EventFilesService:
     """The JSONL files, in a folder for each profile, so that accounts never mix."""
-    importer, base = EventFileImporter(events, intake, data_dir=settings.data_dir), settings.jsonl_root
+    importer = EventFileImporter(events, intake, EventSigner(events, key), clock, data_dir=settings.data_dir)
+    base = settings.jsonl_root
     idle, sessions_file = settings.sessions.idle_minutes, profile.folder / "sessions.json"
     projection = JsonlProjection(base / profile.name, events)
     return EventFilesService(

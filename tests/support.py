@@ -5,6 +5,7 @@ They replace only what the program takes as arguments: clocks, clouds, token sto
 
 import asyncio
 import itertools
+import os
 import random
 import selectors
 import subprocess
@@ -24,9 +25,12 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
+from sync.archive.container import ArchiveReader, ArchiveWriter
 from sync.clock import in_zone
+from sync.cloud.auth import device_key_store
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import DeviceKey
+from sync.cloud.auth.event_signer import EventSigner
 from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.cloud.contact import Contact, parse_contact
 from sync.cloud.port import (
@@ -349,6 +353,30 @@ def app_settings(folder: Path, **more: Any) -> Settings:
 def device_key_in(folder: Path) -> DeviceKey:
     """A device's key, kept in a file."""
     return DeviceKey(lambda: FileSecretStore(folder / "device-key"), lock=folder / "device-key.lock")
+
+
+def signer_of(events: EventLog) -> EventSigner:
+    """The signer of a device whose key is beside its database."""
+    return EventSigner(events, device_key_in(events.database.path.parent))
+
+
+async def introduce(events: EventLog, *others: EventLog) -> None:
+    """Let a device know the keys of others of its account."""
+    now = START.isoformat()
+    keys = [(one.device_id, await device_key_in(one.database.path.parent).public_key()) for one in others]
+    rows = [DeviceRow(device_id, None, None, None, key, now, now, None) for device_id, key in keys]
+    await events.database.write(device_key_store.replace_device_keys, rows, now)
+
+
+def without_signature(archive: Path) -> Path:
+    """Return the archive as an older version wrote it."""
+    to = archive.with_name(f"unsigned-{archive.name}")
+    with to.open("wb") as file:
+        writing = ArchiveWriter(file, None, os.urandom)
+        for name, data in ArchiveReader.open_verified(archive, None).read_parts():
+            writing.add(name, data)
+        writing.finish()
+    return to
 
 
 class _FakeCloudDocument:

@@ -7,7 +7,7 @@ When a guest logs in as a user who has a profile, the guest's events, archives a
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,7 +41,7 @@ from sync.log import erased_store
 from sync.log import store as log_store
 from sync.log.event_types import DEVICE_REGISTERED, PAYLOAD_EXPIRED
 from sync.log.log import EventLog
-from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_by
+from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_by, replicable_events
 from sync.log.projections.registry import ARCHIVE_RETRACTIONS
 from sync.log.retractions import redacted_payload
 from sync.redaction import Redactor
@@ -225,15 +225,16 @@ async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: 
 async def _copy_guest_events(guest: EventLog, active: ActiveProfile, clock: Clock) -> None:
     """Record a guest's events in the active profile, with their ids and days. Existing events stay as they are.
 
-    What a paired guest shared is taken as it is, with its author, number and clock: other devices have it as well.
+    What a paired guest shared, and what came from other devices, is taken as it is: others have it as well.
     """
-    was_paired = bool(await guest.newest((DEVICE_REGISTERED,), 1))  # a guest tells its name to paired devices only
+    was_paired = await guest.newest((DEVICE_REGISTERED,), 1)  # a guest tells its name to paired devices only
+    own_ids: Collection[str] = () if was_paired else guest.own_device_ids
     page = await guest.read(Query(limit=EVENTS_PER_TRANSACTION))
     while page.events:
-        shared = [event for event in page.events if was_paired and event.reach is EventScope.CLOUD]
+        shared = [event for event in replicable_events(page.events) if event.device_id not in own_ids]
         own = [event for event in page.events if event not in shared]
         await active.events.database.write(_copy_batch, events=own, active=active)
-        ids = (active.events.device_id, *active.events.former_device_ids)
+        ids = active.events.own_device_ids
         await active.events.database.write(store_events, received=shared, clock=clock, own_device_ids=ids)
         active.events.changed.increment()
         page = await guest.read(Query(after=page.next_offset, limit=EVENTS_PER_TRANSACTION))

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync import __version__
-from sync.archive.container import FORMAT, VERSION, ArchiveInfo, ArchiveReader, ArchiveWriter
+from sync.archive.container import FORMAT, VERSION, ArchiveInfo, ArchiveManifest, ArchiveReader, ArchiveWriter
 from sync.archive.partial_files import partial_file, remove_partial_files
 from sync.clock import Clock, timestamp
+from sync.cloud.auth.event_signer import EventSigner
 from sync.errors import InvalidInput
-from sync.log import outbox_store
+from sync.log.devices.signing import verify_signature
 from sync.log.envelope import to_json
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -35,11 +37,13 @@ async def write_archive(
     passphrase: str | None,
     fill: Callable[[ArchiveWriter], Awaitable[None]],
     *,
+    signer: EventSigner | None = None,
     replace_existing: bool = False,
 ) -> WrittenArchive:
     """Write what `fill` adds into a new file. Raises InvalidInput if the file exists, StorageError.
 
-    `replace_existing`: replace the file. Partial files of killed writers are removed.
+    `signer` signs the manifest with the device's key. `replace_existing`: replace the file. Partial files of killed
+    writers are removed.
     """
     if not replace_existing and await asyncio.to_thread(path.exists):
         raise _already_exists(path)
@@ -48,7 +52,11 @@ async def write_archive(
         with translate_os_errors(path), file:
             writer = await asyncio.to_thread(ArchiveWriter, file, passphrase, os.urandom)
             await fill(writer)
-            manifest = await asyncio.to_thread(writer.finish)
+            manifest = writer.manifest()
+            if signer is not None:
+                key, (signature,) = await signer.sign_texts([manifest.signed_bytes])
+                manifest = replace(manifest, public_key=key, signature=signature)
+            await asyncio.to_thread(writer.finish, manifest)
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
             size = file.tell()
@@ -58,11 +66,18 @@ async def write_archive(
     return WrittenArchive(size, manifest.sha256)
 
 
-async def build_info_part(events: EventLog, head: int, clock: Clock) -> bytes:
+async def is_signed_by_account(manifest: ArchiveManifest, signer: EventSigner) -> bool:
+    """Return whether a device of this account wrote the archive, this one included."""
+    key, signature = manifest.public_key or "", manifest.signature or ""
+    is_known = any(key in keys for keys in (await signer.device_keys()).values())
+    return is_known and await asyncio.to_thread(verify_signature, key, signature, manifest.signed_bytes)
+
+
+def build_info_part(events: EventLog, head: int, clock: Clock) -> bytes:
     """Return the part that describes the archive."""
-    now, own_ids = timestamp(clock.now()), await events.database.read(outbox_store.own_device_ids)
-    device_ids = tuple(sorted({events.device_id, *own_ids}))
-    return msgspec.json.encode(ArchiveInfo(FORMAT, VERSION, now, __version__, events.device_id, head, device_ids))
+    return msgspec.json.encode(
+        ArchiveInfo(FORMAT, VERSION, timestamp(clock.now()), __version__, events.device_id, head)
+    )
 
 
 def build_events_part(number: int, part: Sequence[Event]) -> tuple[str, bytes]:

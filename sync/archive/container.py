@@ -22,7 +22,6 @@ from sync.archive.encryption import MAGIC as SEALED
 from sync.archive.encryption import DecryptingReader, EncryptingWriter
 from sync.errors import InvalidInput
 from sync.log.envelope import DECODE_ERRORS
-from sync.log.model import Event
 from sync.system.files import translate_os_errors
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -50,10 +49,7 @@ class ArchivePart(msgspec.Struct, frozen=True):
 
 
 class ArchiveInfo(msgspec.Struct, frozen=True):
-    """The description of an archive: the exporter's `device_id` and the newest position, `head`.
-
-    `device_ids`: all ids that the exporter ever had; missing in older archives.
-    """
+    """The description of an archive: the exporter's `device_id` and the newest position, `head`."""
 
     format: str
     version: int
@@ -61,18 +57,20 @@ class ArchiveInfo(msgspec.Struct, frozen=True):
     program: str
     device_id: str
     head: int
-    device_ids: tuple[str, ...] = ()
-
-    def is_from_exporter(self, event: Event) -> bool:
-        """Return whether the exporter recorded the event; in an older archive, whether it has no server number."""
-        if event.device_id == self.device_id:
-            return True
-        return event.device_id in self.device_ids if self.device_ids else event.server_seq is None
 
 
-class ArchiveManifest(msgspec.Struct, frozen=True):
+class ArchiveManifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`public_key`, `signature`: of the device that wrote the archive; missing in older ones."""
+
     parts: tuple[ArchivePart, ...]
     sha256: str
+    public_key: str | None = None
+    signature: str | None = None
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """Return what the device signs."""
+        return f"xiaobai-memory archive 1\n{self.sha256}\n".encode()
 
 
 def hash_parts(parts: tuple[ArchivePart, ...]) -> str:
@@ -96,9 +94,13 @@ class ArchiveWriter:
         self._write_member(name, data)
         self._parts.append(ArchivePart(name, len(data), hashlib.sha256(data).hexdigest()))
 
-    def finish(self) -> ArchiveManifest:
+    def manifest(self) -> ArchiveManifest:
+        """Return the manifest of the parts so far, without a signature."""
+        return ArchiveManifest(tuple(self._parts), hash_parts(tuple(self._parts)))
+
+    def finish(self, manifest: ArchiveManifest | None = None) -> ArchiveManifest:
         """Write the manifest and flush; the file stays open."""
-        manifest = ArchiveManifest(tuple(self._parts), hash_parts(tuple(self._parts)))
+        manifest = manifest or self.manifest()
         self._write_member(MANIFEST_PART, msgspec.json.encode(manifest))
         self._tar.close()
         self._gzip.close()

@@ -1,11 +1,10 @@
 """Results of exports and imports. Pure values."""
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
-MAX_REFUSALS: Final = 20  # refusals that are listed; all are counted
+from sync.jsonl.model import ImportCounts
 
 OnProgress = Callable[[int, int], None]  # done, total
 
@@ -21,23 +20,8 @@ class ExportedJson(msgspec.Struct, frozen=True, rename="camel"):
     sealed: bool
 
 
-class ArchiveImportResult(msgspec.Struct):
-    """What an import did. `found` counts the events of the source; a dry run counts what would be `recorded`.
-
-    `shortened` counts recorded messages of which only the beginning is stored, because of the settings.
-    """
+class ArchiveImportResult(ImportCounts):
+    """What an import did. `found` counts the events of the source."""
 
     source: str
     conversations: int = 0
-    found: int = 0
-    recorded: int = 0
-    known: int = 0
-    refused: int = 0
-    shortened: int = 0
-    dry_run: bool = False
-    refusals: list[tuple[str, str]] = msgspec.field(default_factory=list)  # event or item, reason
-
-    def refuse(self, which: str, problem: str) -> None:
-        self.refused += 1
-        if len(self.refusals) < MAX_REFUSALS:
-            self.refusals.append((which[:128], problem))

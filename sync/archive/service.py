@@ -5,6 +5,7 @@ See docs/decisions/014-archive-import.md for what an import changes.
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,14 +13,19 @@ from typing import Any, Final
 import msgspec
 
 from sync.archive import daily_pages, source_files
-from sync.archive.archive_file import EVENTS_PER_PART, build_events_part, build_info_part, write_archive
-from sync.archive.archive_items import ArchiveLineParser
+from sync.archive.archive_file import (
+    EVENTS_PER_PART,
+    build_events_part,
+    build_info_part,
+    is_signed_by_account,
+    write_archive,
+)
 from sync.archive.chat_events import draft_chat_events, split_recorded_turns
 from sync.archive.chat_exports import ImportedChat, read_chats
 from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter, is_archive
-from sync.archive.item_import import ARCHIVE_SOURCE, ItemImporter
 from sync.archive.model import ArchiveImportResult, ExportedJson, OnProgress
 from sync.clock import Clock
+from sync.cloud.auth.event_signer import EventSigner
 from sync.daily.records.records_cache import RecordsCache
 from sync.db.engine import Transaction
 from sync.document import store as document_store
@@ -29,6 +35,7 @@ from sync.document.surfaces.app_cache import read_content
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
+from sync.jsonl.event_import import BATCH_EVENTS, EventImport, decode_lines
 from sync.log import store
 from sync.log.event_catalogue import NOTE_TYPES
 from sync.log.event_types import LESSON_TYPES
@@ -38,6 +45,7 @@ from sync.log.model import EventDraft, Query
 from sync.runtime.supervision import run_cancellable
 from sync.system.files import translate_os_errors
 
+DOCUMENT_PART: Final = "documents/current.md"
 SUPPORTED_SOURCES_HINT: Final = (
     "Give an archive of this program, a memory file or the app's database, a folder of daily pages,"
     " or the conversations.json (or its zip) of Claude or ChatGPT."
@@ -47,12 +55,21 @@ SUPPORTED_SOURCES_HINT: Final = (
 class ArchiveService:
     """One profile's exports and imports."""
 
-    def __init__(self, events: EventLog, intake: DraftBuilder, imports: DocumentImporter, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        events: EventLog,
+        intake: DraftBuilder,
+        imports: DocumentImporter,
+        signer: EventSigner,
+        *,
+        clock: Clock,
+        own_folder: Path | None = None,
+    ) -> None:
         self._log = events
         self._intake = intake
         self._imports = imports
         self._clock = clock
-        self.item_importer = ItemImporter(events, intake.redactor, clock=clock)
+        self._signer, self._own_folder = signer, own_folder
 
     async def export(
         self,
@@ -74,12 +91,12 @@ class ArchiveService:
         counts = [0, 0]
 
         async def fill(writer: ArchiveWriter) -> None:
-            await asyncio.to_thread(writer.add, INFO_PART, await build_info_part(self._log, head, self._clock))
+            await asyncio.to_thread(writer.add, INFO_PART, build_info_part(self._log, head, self._clock))
             counts[0] = await self._write_events(writer, head, on_progress, omitted)
             counts[1] = await self._write_document(writer, document)
             await asyncio.to_thread(writer.add, "settings.json", msgspec.json.encode(settings))
 
-        written = await write_archive(path, passphrase, fill)
+        written = await write_archive(path, passphrase, fill, signer=self._signer)
         return ExportedJson(str(path), counts[0], counts[1], written.bytes, written.sha256, passphrase is not None)
 
     async def _write_events(
@@ -96,12 +113,13 @@ class ArchiveService:
             batch = [event for event in batch if event.type not in omitted]
             if exported := [event for event in batch if event.payload or event.event_id not in expired_ids]:
                 number, events = number + 1, events + len(exported)
-                await asyncio.to_thread(writer.add, *build_events_part(number, exported))
+                signed = await self._signer.sign(exported)
+                await asyncio.to_thread(writer.add, *build_events_part(number, signed))
             on_progress(after, head)
         return events
 
     async def _write_document(self, writer: ArchiveWriter, document: str) -> int:
-        await asyncio.to_thread(writer.add, "documents/current.md", document.encode())
+        await asyncio.to_thread(writer.add, DOCUMENT_PART, document.encode())
         after = number = versions = 0
         while page := await self._log.database.read(document_store.export_page, after=after, limit=10):
             number, after, versions = number + 1, int(page[-1]["version"]), versions + len(page)
@@ -110,9 +128,12 @@ class ArchiveService:
         return versions
 
     async def import_path(
-        self, path: Path, *, passphrase: str | None, dry_run: bool, on_progress: OnProgress
+        self, path: Path, *, passphrase: str | None, dry_run: bool, on_progress: OnProgress, is_mine: bool = False
     ) -> ArchiveImportResult:
-        """Import a file or folder, recognised by its content. Raises InvalidInput, StorageError."""
+        """Import a file or folder, recognised by its content. Raises InvalidInput, StorageError.
+
+        `is_mine`: the user says that an archive is their own memory, which no key known here proves.
+        """
         if await asyncio.to_thread(path.is_dir):
             return await self._import_pages(
                 path, await asyncio.to_thread(daily_pages.list_pages, path), dry_run, on_progress
@@ -120,7 +141,9 @@ class ArchiveService:
         with translate_os_errors(path):
             signature = await asyncio.to_thread(source_files.read_signature, path)
         if is_archive(signature):
-            return await self._import_archive(path, passphrase=passphrase, dry_run=dry_run, on_progress=on_progress)
+            reader = await run_cancellable(partial(ArchiveReader.open_verified, path, passphrase))
+            is_own = path.parent == self._own_folder
+            return await self._import_archive(reader, dry_run, on_progress, is_own=is_own, is_mine=is_mine)
         if signature.startswith(source_files.SQLITE_SIGNATURE):
             return await self._import_document("app_cache", await read_content(path) or b"", dry_run)
         if not source_files.is_json(signature):
@@ -172,7 +195,7 @@ class ArchiveService:
             new = [draft for moment, draft in drafts if moment not in known]
             result.found += len(drafts) - len(new)
             result.known += len(drafts) - len(new)
-            await self.item_importer.append(new, result)
+            await self._new_import().append(new, result)
             on_progress(number, len(files))
         return result
 
@@ -188,7 +211,7 @@ class ArchiveService:
         result = ArchiveImportResult(chats[0].program, conversations=len(chats), dry_run=dry_run)
         for number, chat in enumerate(chats, 1):
             split = await self._log.database.read(_split_recorded_turns, chat=chat)
-            await self.item_importer.append(await asyncio.to_thread(self._chat_drafts, split, result), result)
+            await self._new_import().append(await asyncio.to_thread(self._chat_drafts, split, result), result)
             on_progress(number, len(chats))
         return result
 
@@ -199,22 +222,36 @@ class ArchiveService:
             result.refuse(chat.chat_id, error.message)
             return []
 
+    def _new_import(self, *, proves_all: bool = False) -> EventImport:
+        return EventImport(self._log, self._intake, self._signer, self._clock, proves_all=proves_all)
+
     async def _import_archive(
-        self, path: Path, *, passphrase: str | None, dry_run: bool, on_progress: OnProgress
+        self, reader: ArchiveReader, dry_run: bool, on_progress: OnProgress, *, is_own: bool, is_mine: bool
     ) -> ArchiveImportResult:
-        """Import an archive. Raises InvalidInput, before anything is recorded, if it is damaged."""
-        reader = await run_cancellable(partial(ArchiveReader.open_verified, path, passphrase))
-        parser = ArchiveLineParser(self._log.device_id, self._intake, reader.info)
-        result, done = ArchiveImportResult(ARCHIVE_SOURCE, dry_run=dry_run), 0
+        """Import an archive that was verified as a whole; `is_own`: this program wrote it where it lies."""
+        is_proven = is_mine or is_own or await is_signed_by_account(reader.manifest, self._signer)
+        importing = self._new_import(proves_all=is_proven)
+        result, done = ArchiveImportResult("archive", dry_run=dry_run), 0
         parts = reader.read_parts()
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
-            if name.startswith("events/"):
-                items, shortened_ids = await run_cancellable(partial(parser.parse, data, result))
-                done += data.count(b"\n")
-                await self.item_importer.append(items, result, shortened_ids)
-                on_progress(done, reader.info.head)
+            if name == DOCUMENT_PART and is_mine and not dry_run:
+                await self._import_own_document(data)
+            if not name.startswith("events/"):
+                continue
+            lines = await asyncio.to_thread(list, decode_lines(enumerate(data.splitlines(), 1), result))
+            values = [(str(value.get("event_id")), value) for _, value in lines]
+            for start in range(0, len(values), BATCH_EVENTS):
+                await importing.take(values[start : start + BATCH_EVENTS], result)
+            done += data.count(b"\n")
+            on_progress(done, reader.info.head)
         return result
+
+    async def _import_own_document(self, data: bytes) -> None:
+        """Take in the lines of the device that wrote the archive, whose events stay that device's."""
+        with suppress(DocumentUntouchable):
+            if is_memory_document(document := parse(data)):
+                await self._imports.import_document(document, dry_run=False)
 
 
 def _split_recorded_turns(connection: Transaction, *, chat: ImportedChat) -> ImportedChat:

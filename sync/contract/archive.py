@@ -16,6 +16,8 @@ class RefusedItemJson(TypedDict):
 class TakenJson(TypedDict):
     """`found`: events the source comes to; `recorded`: those that are new, or would be in a dry run.
 
+    `unproven`: events among those that no known device signed; they became new ones of this device, and state nothing.
+
     `shortened`: messages among those of which only the beginning is kept, unless whole ones are stored.
     """
 
@@ -26,6 +28,7 @@ class TakenJson(TypedDict):
     known: int
     refused: int
     shortened: int
+    unproven: int
     refusals: list[RefusedItemJson]
     dryRun: bool
 
@@ -39,6 +42,7 @@ def import_to_json(value: "ArchiveImportResult") -> TakenJson:
         "known": value.known,
         "refused": value.refused,
         "shortened": value.shortened,
-        "refusals": [{"item": item, "problem": problem} for item, problem in value.refusals],
+        "unproven": value.unproven,
+        "refusals": [{"item": str(item), "problem": problem} for item, problem in value.refusals],
         "dryRun": value.dry_run,
     }

@@ -67,7 +67,7 @@ def file_imports_to_json(values: list[FileImportResult]) -> ImportedJson:
                 "recorded": value.recorded,
                 "known": value.known,
                 "refused": value.refused,
-                "refusals": [{"line": refused.line, "problem": refused.problem} for refused in value.refusals],
+                "refusals": [{"line": int(line), "problem": problem} for line, problem in value.refusals],
             }
             for value in values
         ],

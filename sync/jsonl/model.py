@@ -23,6 +23,7 @@ INDEX_BLOCK: Final = 64 * 1024  # bytes; the index has the first line that begin
 SAFE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9_-])?")
 FIRST_MONTH: Final = "0001-01"  # also for earlier times of other programs' clocks
 LAST_MONTH: Final = "9999-12"  # also for later times
+MAX_REFUSALS: Final = 20  # refusals of one import that are listed; all are counted
 MAX_HINT_LENGTH: Final = 40  # characters of a hashed id that stay readable
 
 _LINE_FIELDS: Final = frozenset({*SENT_FIELDS, "position"})
@@ -119,3 +120,26 @@ def build_index_entries(lines: Iterable[tuple[Event, int]], previous_offset: int
 
 def encode_index(entries: Sequence[IndexEntry]) -> bytes:
     return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+
+
+class ImportCounts(msgspec.Struct, kw_only=True):
+    """What an import did; a dry run counts what would be `recorded`. `refusals`: line, event or item, and the reason.
+
+    `shortened` counts recorded messages of which only the beginning is stored, because of the settings; `unproven`
+    the lines that no known device signed, which became new events of this device.
+    """
+
+    found: int = 0
+    recorded: int = 0
+    known: int = 0
+    refused: int = 0
+    shortened: int = 0
+    unproven: int = 0
+    dry_run: bool = False
+    refusals: list[tuple[int | str, str]] = []
+
+    def refuse(self, which: int | str, problem: str) -> None:
+        """Count a refusal, and list the first ones."""
+        self.refused += 1
+        if len(self.refusals) < MAX_REFUSALS:
+            self.refusals.append((which[:128] if isinstance(which, str) else which, problem))

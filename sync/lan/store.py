@@ -175,7 +175,7 @@ def store_events(
     """
     unique = {event.event_id: event for event in replicable_events(received)}
     known = identity_store.read_held(connection, list(unique))
-    new = [_as_local(event) for event_id, event in unique.items() if event_id not in known]
+    new = [event for event_id, event in unique.items() if event_id not in known]
     _replace_later_imports(connection, known, [event for event_id, event in unique.items() if event_id in known], clock)
     if not new:
         return 0
@@ -184,15 +184,28 @@ def store_events(
     replica_id = log_store.existing_replica_id(connection)
     if any(event.replica_id == replica_id and event.device_id not in own_device_ids for event in new):
         raise DeviceForked("another device has recorded events under this replica's id")
+    insert_received(connection, new, clock, own_device_ids=own_device_ids, review=review)
+    note_returned_numbers(connection, new, clock)
+    return len(new)
+
+
+def insert_received(
+    connection: Transaction,
+    received: Sequence[Event],
+    clock: Clock,
+    *,
+    own_device_ids: Collection[str],
+    review: EventReview | None = None,
+) -> None:
+    """Store unknown events whose numbers are free; those of this device are sent, because the server may lack them."""
+    new = [_as_local(event) for event in received]
     for request in (event for event in new if event.type in RETRACTING_TYPES):  # a review counts those before it
         log_store.insert_events(connection, [request if review is None else review(connection, request)])
     others = [event for event in new if event.type not in RETRACTING_TYPES]
     log_store.insert_events(connection, without_erased_payloads(connection, others))
     log_store.observe_remote_events(connection, new, clock)
-    note_returned_numbers(connection, new, clock)
-    own = [event.event_id for event in new if event.device_id in own_device_ids]
+    own = [event.event_id for event in replicable_events(new) if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
-    return len(new)
 
 
 def _replace_later_imports(

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from sync.clock import (
+    HLC,
     MAX_CLOCK_DRIFT,
     Clock,
     format_hlc,
@@ -29,6 +30,7 @@ from sync.log.identity.same_event import client_event_id
 from sync.log.model import (
     DOOR_FIELD,
     GLOBAL_PROJECT,
+    IMPORTED_FROM_FIELD,
     LOCAL_FIELDS,
     MAX_NAME_LENGTH,
     SCHEMA_VERSION,
@@ -122,19 +124,29 @@ def event_ms(event: Event) -> int:
 
 
 def bounded_hlc(event: Event) -> str:
-    """Return the HLC that orders an event among all devices: at most a day ahead of the server's time."""
+    """Return the HLC that orders an event among all devices: at most a day ahead of the server's time.
+
+    That of an event out of a file is its source's, but never later than the import.
+    """
+    hlc = _source_hlc(event)
     if event.server_ts is None:
-        return event.hlc
+        return hlc
     try:
-        return min(event.hlc, format_hlc(parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS))
+        return min(hlc, format_hlc(parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS))
     except InvalidInput:  # the server's time cannot be parsed
-        return event.hlc
+        return hlc
+
+
+def _source_hlc(event: Event) -> str:
+    source = event.extra.get(IMPORTED_FROM_FIELD)
+    hlc = source.get("hlc") if isinstance(source, Mapping) else None
+    return min(event.hlc, hlc) if isinstance(hlc, str) and HLC.fullmatch(hlc) else event.hlc
 
 
 def said_ms(event: Event) -> int:
     """Return the time of an event's HLC, no later than the server received it if the author's clock was ahead."""
     bounded = bounded_hlc(event)
-    return parse_hlc(bounded)[0] - (0 if bounded == event.hlc else _DRIFT_LIMIT_MS)
+    return parse_hlc(bounded)[0] - (0 if bounded == _source_hlc(event) else _DRIFT_LIMIT_MS)
 
 
 def day_of(event: Event, now: datetime | None = None) -> date:

@@ -118,6 +118,7 @@ class EventDraft(msgspec.Struct, frozen=True):
     origin: Origin = Origin.USER
     door: Door | None = None
     extra: CleanPayload | None = None
+    imported_from: Mapping[str, str] | None = None  # the envelope of the event that it was made of
     local_date: str | None = None
     utc_offset: int | None = None
 
@@ -125,7 +126,11 @@ class EventDraft(msgspec.Struct, frozen=True):
     def envelope_extra(self) -> dict[str, Any]:
         """Return the fields of the envelope that are not columns of their own."""
         extra = self.extra.value if self.extra else {}
-        own = {DOOR_FIELD: self.door and str(self.door), CLIENT_ID_FIELD: self.client_id}
+        own = {
+            DOOR_FIELD: self.door and str(self.door),
+            CLIENT_ID_FIELD: self.client_id,
+            IMPORTED_FROM_FIELD: self.imported_from,
+        }
         return {**extra, **{name: value for name, value in own.items() if value is not None}}
 
 

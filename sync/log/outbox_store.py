@@ -28,15 +28,6 @@ _PENDING: Final = (
 _PENDING_OF: Final = _PENDING.join_from(deliveries, events, events.c.position == deliveries.c.position).where(
     events.c.device_id == bindparam("device")
 )
-_DELIVERED: Final = select(deliveries.c.position)
-_REMOTE_DEVICES: Final = select(events.c.device_id).where(
-    events.c.server_seq.is_not(None), events.c.position.not_in(_DELIVERED)
-)
-_OWN_DEVICES: Final = (
-    select(events.c.device_id)
-    .distinct()
-    .where(events.c.position.in_(_DELIVERED), events.c.device_id.not_in(_REMOTE_DEVICES))
-)
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
@@ -118,14 +109,6 @@ def mark_delivered(connection: Transaction, destination: str, event_ids: Sequenc
         columns = [deliveries.c.destination, deliveries.c.position, deliveries.c.state]
         returned = select(literal(destination), events.c.position, literal("acked"))
         connection.execute(insert(deliveries).from_select(columns, returned.where(events.c.event_id.in_(event_ids))))
-
-
-def own_device_ids(connection: Transaction) -> list[str]:
-    """Return the device ids that only this log recorded under: own events have deliveries, remote ones have none.
-
-    The id of an installation that this one was copied from is not among them, because it is still in use there.
-    """
-    return list(connection.execute(_OWN_DEVICES).scalars())
 
 
 def pending_positions(

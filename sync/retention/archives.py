@@ -15,8 +15,9 @@ from typing import Final
 
 import msgspec
 
-from sync.archive.archive_file import write_archive
+from sync.archive.archive_file import is_signed_by_account, write_archive
 from sync.archive.container import ArchiveReader, ArchiveWriter
+from sync.cloud.auth.event_signer import EventSigner
 from sync.errors import InvalidInput, StorageError
 from sync.log.envelope import DECODE_ERRORS, from_wire
 from sync.log.model import Event
@@ -76,10 +77,12 @@ def read_archived_events(path: Path, unreadable: UnreadableArchives) -> Iterator
         unreadable[path.name] = error
 
 
-async def rewrite(path: Path, effective_event: EffectiveEvent, unreadable: UnreadableArchives) -> int:
+async def rewrite(
+    path: Path, effective_event: EffectiveEvent, unreadable: UnreadableArchives, signer: EventSigner
+) -> int:
     """Rewrite an archive with the effective events; return how many were removed or changed. Raises StorageError.
 
-    If none changes, if the archive cannot be read, and after an error, the file is untouched.
+    If none changes, if the archive cannot be read, and after an error, the file is untouched. It is signed if it was.
     """
     changed = await asyncio.to_thread(
         lambda: sum(effective_event(event) != event for event in read_archived_events(path, unreadable))
@@ -88,9 +91,9 @@ async def rewrite(path: Path, effective_event: EffectiveEvent, unreadable: Unrea
         return 0
     try:
         reader = await asyncio.to_thread(ArchiveReader.open_verified, path, None)
-        await write_archive(
-            path, None, partial(_fill, reader=reader, effective_event=effective_event), replace_existing=True
-        )
+        fill = partial(_fill, reader=reader, effective_event=effective_event)
+        signing = signer if await is_signed_by_account(reader.manifest, signer) else None
+        await write_archive(path, None, fill, signer=signing, replace_existing=True)
     except InvalidInput as error:  # it was readable before
         raise StorageError(f"{path} changed while it was being rewritten") from error
     return changed

@@ -19,6 +19,7 @@ from sync.archive.archive_file import EVENTS_PER_PART, build_events_part, build_
 from sync.archive.container import INFO_PART, ArchiveWriter
 from sync.archive.partial_files import remove_partial_files
 from sync.clock import Clock, to_unix_ms
+from sync.cloud.auth.event_signer import EventSigner
 from sync.db.engine import Transaction
 from sync.document import store as document_store
 from sync.document.erasure.erasure import IDS_PER_REQUEST, last_erasure_types
@@ -73,9 +74,11 @@ class RetentionConfig(msgspec.Struct, frozen=True):
 class RetentionService:
     """One profile's retention."""
 
-    def __init__(self, events: EventLog, intake: DraftBuilder, config: RetentionConfig, *, clock: Clock) -> None:
+    def __init__(
+        self, events: EventLog, intake: DraftBuilder, config: RetentionConfig, signer: EventSigner, *, clock: Clock
+    ) -> None:
         self._log = events
-        self._intake = intake
+        self._intake, self._signer = intake, signer
         self._config = config
         self._clock = clock
         self._facts = FactProjection(lambda: events.own_device_ids)
@@ -117,7 +120,7 @@ class RetentionService:
         await self._apply_all_retractions()  # while the log still holds the corrections
         await asyncio.to_thread(make_folders, self._config.archive_folder)
         positions = sorted(plan.positions)
-        written = await write_archive(path, None, partial(self._fill, positions=positions))
+        written = await write_archive(path, None, partial(self._fill, positions=positions), signer=self._signer)
         await self._apply_all_retractions(since=erased_until)
         forgotten = 0
         for start in range(0, len(positions), IDS_PER_REQUEST):
@@ -165,7 +168,7 @@ class RetentionService:
             retractions, position = await self._log.database.read(store.read_retractions, after=after)
             effective_event = partial(_effective_event, retractions, corrected_payloads)
             changed, unopened, unwritten = await _rewrite_all(
-                paths if retractions.erased_ids or corrected_payloads else [], effective_event
+                paths if retractions.erased_ids or corrected_payloads else [], effective_event, self._signer
             )
             if position > offset and not unopened and not unwritten:
                 await self._log.database.write(log_store.set_watermark, ARCHIVE_RETRACTIONS.name, position, self._clock)
@@ -217,7 +220,7 @@ class RetentionService:
         return list(selected.values())
 
     async def _fill(self, writer: ArchiveWriter, *, positions: Sequence[int]) -> None:
-        await asyncio.to_thread(writer.add, INFO_PART, await build_info_part(self._log, positions[-1], self._clock))
+        await asyncio.to_thread(writer.add, INFO_PART, build_info_part(self._log, positions[-1], self._clock))
         for number, start in enumerate(range(0, len(positions), EVENTS_PER_PART), 1):
             read = partial(store.read_candidates_at, positions=positions[start : start + EVENTS_PER_PART])
             part = [candidate.event for candidate in await self._log.database.read(read)]
@@ -254,13 +257,13 @@ class RetentionService:
 
 
 async def _rewrite_all(
-    paths: Sequence[Path], effective_event: EffectiveEvent
+    paths: Sequence[Path], effective_event: EffectiveEvent, signer: EventSigner
 ) -> tuple[int, list[StorageError], list[StorageError]]:
     """Return how many events changed, and the errors of archives that cannot be opened or rewritten."""
     changed, unreadable, unwritten = 0, UnreadableArchives(), list[StorageError]()
     for path in paths:
         try:
-            changed += await rewrite(path, effective_event, unreadable)
+            changed += await rewrite(path, effective_event, unreadable, signer)
         except StorageError as error:
             log.warning("the archive %s could not be rewritten: %s", path.name, error.message)
             unwritten.append(error)

@@ -81,7 +81,9 @@ _EVENTS = (
     event(1, event_id="evt_1", position=3, server_seq=11, server_ts="2026-01-08T07:49:13.000Z"),
     event(2, event_id="evt_2", position=4),
 )
-_TAKEN = ArchiveImportResult("archive", 0, 9, 4, 4, 1, refusals=[("evt_9", "payload.role is wrong")])
+_TAKEN = ArchiveImportResult(
+    "archive", found=9, recorded=4, known=4, refused=1, refusals=[("evt_9", "payload.role is wrong")]
+)
 _PLAN = RetentionPlan(
     RetentionRules(0, 4_096), 9, 900, [1, 2], 80, _SEEN, _SEEN, {HoldReason.NOT_YET_CONSUMED: 1}, {"their.backup": 7}
 )
@@ -197,7 +199,7 @@ def _kept_and_gone() -> dict[str, list[Any]]:
         "archive.export_to_json": [ExportedJson("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True)],
         "archive.import_to_json": [
             archive.import_to_json(_TAKEN),
-            archive.import_to_json(ArchiveImportResult("claude", 1, 4, 4, dry_run=True)),
+            archive.import_to_json(ArchiveImportResult("claude", 1, found=4, recorded=4, dry_run=True)),
         ],
         "forgetting.forget_matching_to_json": [
             forgetting.forget_matching_to_json(_EVENTS, None),

@@ -50,7 +50,7 @@ STEPS: Final[dict[str, str]] = {
     "put the archive": "sync.archive.archive_file:_move_into_place",
     "let the log say what goes": "sync.retention.service:RetentionService._expire",
     "write an archive anew": "sync.retention.service:rewrite",
-    "bring in": "sync.archive.item_import:ItemImporter._import_batch",
+    "bring in": "sync.jsonl.event_import:EventImport._take_in",
     # daily pages and JSONL files
     "begin with a page": "sync.daily.pages.page_files:PageFiles.begin_import",
     "took a page in": "sync.daily.pages.page_files:PageFiles.finish_import",

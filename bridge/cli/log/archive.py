@@ -8,6 +8,7 @@ import typer
 
 from bridge.cli.arguments import STDIN, path_argument, read_stdin_line
 from bridge.cli.progress import call_with_progress
+from bridge.cli.runner import call_method
 from sync.errors import InvalidInput
 
 PassphraseFile = Annotated[
@@ -43,12 +44,20 @@ def import_archive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="An archive of your own memory, moved here before a login.")
+    ] = False,
 ) -> None:
     """Import an export, or the files of another program. Importing again records nothing new."""
     passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
-    params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
+    params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run, "mine": mine}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
     marked = None if passphrase_file is None else {"passphrase": f"\ufeff{passphrase}"}
+    if not (mine or dry_run) and sys.stdin.isatty() and sys.stderr.isatty():
+        found = call_with_progress("archive/import", {**params, "dryRun": True}, lambda _: None, retry_params=marked)
+        question = f"No known device signed {found['unproven']} of its events. Is it your own memory?"
+        state = call_method("auth/status", {}, lambda _: None)["account"]["state"] if found["unproven"] else "logged_in"
+        params["mine"] = state != "logged_in" and typer.confirm(question, default=False, err=True)
     call_with_progress("archive/import", params, _show_imported, retry_params=marked)
 
 
@@ -83,6 +92,8 @@ def _show_imported(result: dict[str, Any]) -> None:
     typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
     if result["shortened"]:
         typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_MESSAGES=true keeps whole ones")
+    if result["unproven"]:
+        typer.echo(f"{result['unproven']} of them are shown as imported: no known device signed them")
     if result["refused"]:
         typer.echo(f"{result['refused']} refused")
     for refused in result["refusals"]:

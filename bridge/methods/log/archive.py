@@ -10,6 +10,7 @@ from bridge.api.path_params import absolute_path
 from sync.archive.model import ExportedJson
 from sync.contract import archive
 from sync.contract.archive import TakenJson
+from sync.errors import InvalidInput
 
 PROGRESS_TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
 
@@ -28,12 +29,14 @@ class ArchiveExport(Params, frozen=True):
 class ArchiveImport(Params, frozen=True):
     """`path`: an archive, a memory file or the app's database, daily pages, or a conversations.json (or its zip).
 
-    `dryRun`: count, record nothing.
+    `dryRun`: count, record nothing. `mine`: the user says that an archive is their own memory; only without an account,
+    whose devices' signatures tell.
     """
 
     path: PathText
     passphrase: str | None = None
     dry_run: bool = False
+    mine: bool = False
 
 
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
@@ -56,8 +59,11 @@ async def import_archive(context: Context[AppProvider], params: ArchiveImport) -
     """Import an archive, or the files of other programs; idempotent."""
     app = await context.app.wait_until_open()
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "import")
+    if params.mine and app.account.is_logged_in:
+        hint = "Leave it out: what a device of this account signed is taken as its own."
+        raise InvalidInput("mine is for a memory without an account", field="mine", hint=hint)
     taken = await app.archive().import_path(
-        path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=report
+        path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=report, is_mine=params.mine
     )
     if taken.recorded and not params.dry_run and app.is_sidecar:
         await app.reconcile_memory_file()  # else the running one writes what is new

@@ -42,6 +42,10 @@ class EventSigner:
             for event in events
         )
 
+    async def sign_texts(self, texts: Sequence[bytes]) -> tuple[str, list[str]]:
+        """Return the public key, and the signature of each text."""
+        return await self._key.sign_all(texts)
+
     async def mark_unproven(self, events: Sequence[Event], *, channel_device: str) -> list[Event]:
         """Mark the events that neither their channel nor a signature proves.
 

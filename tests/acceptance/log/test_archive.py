@@ -53,7 +53,7 @@ def test_a_memory_moves_to_another_machine_in_one_encrypted_file(home: Home, tmp
     wrong = there.run("import", str(path), "--passphrase-file", "-", stdin="not this one\n", check=False)
     assert wrong.returncode == 2
     assert "passphrase" in wrong.stderr
-    imported = there.json("import", str(path), "--passphrase-file", str(secret))
+    imported = there.json("import", "--mine", str(path), "--passphrase-file", str(secret))
 
     assert (imported["recorded"], imported["refused"]) == (2, 0)
     wait_for_lines(there, "帮我打开自动更新")

@@ -14,6 +14,7 @@ from sync.errors import InvalidInput, StorageError
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Event, Query
 from tests.integration.document.harness import DocumentHarness, FakeAppCache, open_document_harness
+from tests.support import signer_of
 
 CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
 MEMORY = f"""\
@@ -90,7 +91,13 @@ def memory(tmp_path: Path) -> Path:
 
 
 async def import_file(harness: DocumentHarness, path: Path, *, dry_run: bool = False) -> ArchiveImportResult:
-    room = ArchiveService(harness.log, DraftBuilder(harness.redactor), harness.memory.importer, clock=harness.clock)
+    room = ArchiveService(
+        harness.log,
+        DraftBuilder(harness.redactor),
+        harness.memory.importer,
+        signer_of(harness.log),
+        clock=harness.clock,
+    )
     taken = await room.import_path(path, passphrase=None, dry_run=dry_run, on_progress=check_progress)
     await harness.memory.reconcile()
     return taken
@@ -226,7 +233,13 @@ async def test_a_time_on_a_page_is_of_the_zone_as_it_was_on_that_day(
     with monkeypatch.context() as there:
         there.setenv("TZ", "Europe/Berlin")
         time.tzset()
-        room = ArchiveService(harness.log, DraftBuilder(harness.redactor), harness.memory.importer, clock=SystemClock())
+        room = ArchiveService(
+            harness.log,
+            DraftBuilder(harness.redactor),
+            harness.memory.importer,
+            signer_of(harness.log),
+            clock=SystemClock(),
+        )
         await room.import_path(tmp_path, passphrase=None, dry_run=False, on_progress=check_progress)
     time.tzset()
 

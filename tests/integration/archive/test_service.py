@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sync.archive.archive_items import ArchiveLineParser
-from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter
+from sync.archive.container import ArchiveReader, ArchiveWriter
 from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES
-from sync.archive.item_import import ImportItem
 from sync.archive.model import ArchiveImportResult
 from sync.archive.service import ArchiveService
 from sync.document.markdown.language import LanguageChoice
@@ -25,13 +23,24 @@ from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.own_projection import OwnProjection
 from sync.document.versions.writer import VersionWriter
 from sync.errors import InvalidInput
+from sync.jsonl.event_import import EventImport
+from sync.jsonl.model import ImportCounts
 from sync.log import store as log_store
-from sync.log.ingest import DraftBuilder
-from sync.log.log import EventLog
-from sync.log.model import Event, Origin
+from sync.log.envelope import bounded_hlc
+from sync.log.model import Door, Event, Origin
 from tests.chat_export_samples import CHATGPT, CLAUDE, claude
 from tests.proof import first_in_test
-from tests.support import REDACTOR, Device, FixedClock, draft, event, new_server, open_device
+from tests.support import (
+    REDACTOR,
+    Device,
+    FixedClock,
+    event,
+    introduce,
+    new_server,
+    open_device,
+    signer_of,
+    without_signature,
+)
 
 PASSPHRASE = "一个很长的口令 correct horse"
 CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
@@ -45,7 +54,10 @@ async def device(tmp_path: Path) -> AsyncIterator[Device]:
 
 @pytest.fixture
 async def other(tmp_path: Path) -> AsyncIterator[Device]:
-    async with open_device(tmp_path / "b", new_server(), device_id="device-b", single_threaded=True) as opened:
+    clock = FixedClock(seed=3)
+    async with open_device(
+        tmp_path / "b", new_server(), device_id="device-b", clock=clock, single_threaded=True
+    ) as opened:
         yield opened
 
 
@@ -53,10 +65,16 @@ def check_progress(done: int, total: int) -> None:
     assert done <= total
 
 
+async def store(device: Device, *events: Event) -> None:
+    await device.database.write(log_store.insert_events, events)
+
+
 def archive(device: Device) -> ArchiveService:
     projection = OwnProjection(device.log, REDACTOR, clock=device.clock, language=LanguageChoice())
     writer = VersionWriter(device.log, REDACTOR, device.clock, keep_versions=200, projection=projection)
-    return ArchiveService(device.log, device.intake, DocumentImporter(writer), clock=device.clock)
+    return ArchiveService(
+        device.log, device.intake, DocumentImporter(writer), signer_of(device.log), clock=device.clock
+    )
 
 
 async def export(device: Device, path: Path, passphrase: str | None = None) -> Path:
@@ -68,9 +86,11 @@ async def export(device: Device, path: Path, passphrase: str | None = None) -> P
 
 
 async def import_archive(
-    device: Device, path: Path, passphrase: str | None = None, *, dry_run: bool = False
+    device: Device, path: Path, passphrase: str | None = None, *, dry_run: bool = False, is_mine: bool = False
 ) -> ArchiveImportResult:
-    return await archive(device).import_path(path, passphrase=passphrase, dry_run=dry_run, on_progress=check_progress)
+    return await archive(device).import_path(
+        path, passphrase=passphrase, dry_run=dry_run, on_progress=check_progress, is_mine=is_mine
+    )
 
 
 def comparable_facts(found: list[Event]) -> list[tuple[Any, ...]]:
@@ -91,34 +111,101 @@ async def test_an_export_is_imported_on_another_machine_event_for_event(
     path = await export(device, tmp_path / "all.xbm", passphrase)
     other.intake = replace(other.intake, store_messages=True)
 
-    counted = await import_archive(other, path, passphrase, dry_run=True)
+    counted = await import_archive(other, path, passphrase, dry_run=True, is_mine=True)
     assert (counted.recorded, await other.events()) == (2_300, [])
-    taken = await import_archive(other, path, passphrase)
+    taken = await import_archive(other, path, passphrase, is_mine=True)
 
     assert (taken.found, taken.recorded, taken.known, taken.refused) == (2_300, 2_300, 0, 0)
     columns = (
-        "select event_id, ts, type, payload, project_id, session_id, origin, local_date from events order by position"
+        "select event_id, device_id, replica_id, replica_seq, hlc, ts, type, payload, origin, local_date from events"
     )
     assert await other.rows(columns) == await device.rows(columns)
-    assert (await other.events())[0].extra == {"imported_device_id": "device-a"}
-    assert (await other.log.outbox()).pending == 2_300
+    assert (await other.log.outbox()).pending == 0
     assert await other.log.find_problems() == []
+    again = await import_archive(other, path, passphrase)
+    assert (again.recorded, again.known) == (0, 2_300)
 
 
-async def test_events_with_sensitive_ids_and_events_that_name_them_are_imported(
+async def test_what_a_device_of_the_account_signed_is_stored_as_if_it_was_pulled(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
-    name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
-    value = {"type": "memory_fact", "event_id": name, "session_id": "13800138000", "payload": {"content": "爬山"}}
-    await device.log.append([device.intake.build(value, ids_are_known=True)])
-    await device.log.append([device.intake.build_erasure([name])])
+    await device.record_notes("一", "二")
+    await introduce(other.log, device.log)
+    whole = await export(device, tmp_path / "all.xbm")
+    unsigned = without_signature(whole)
+    for path in (whole, unsigned):
+        taken = await import_archive(other, path, dry_run=True)
+        assert (taken.recorded, taken.unproven) == (2, 0)
+    await import_archive(other, unsigned)
+    found = [(e.event_id, e.device_id, e.replica_key, e.hlc) for e in await other.events()]
+    assert found == [(e.event_id, e.device_id, e.replica_key, e.hlc) for e in await device.events()]
+    assert (await other.log.outbox()).pending == 0
 
+
+async def test_what_nothing_proves_is_a_new_event_of_this_device_that_keeps_its_source_and_its_order(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    planted = event(1, replica="rep_x", payload={"content": f"我对 {CANARY} 过敏"}, type="memory_fact")
+    await store(device, planted)
+    await other.record_notes("之前")
+    path = await export(device, tmp_path / "all.xbm")
+    taken = await import_archive(other, path)
+
+    assert (taken.recorded, taken.unproven) == (1, 1)
+    imported = (await other.events())[-1]
+    assert (imported.device_id, imported.replica_id, imported.origin) == ("device-b", other.replica_id, "imported")
+    assert (imported.door, imported.ts) == (str(Door.IMPORT), planted.ts)
+    source = {"event_id": planted.event_id, "device_id": "device-a", "hlc": planted.hlc, "origin": "user-typed"}
+    assert imported.extra["imported_from"] == source
+    assert bounded_hlc(imported) == planted.hlc < imported.hlc
+    assert CANARY not in str(await other.events())
+    assert (await other.log.outbox()).pending == 2
+    again = await import_archive(other, path)
+    assert (again.recorded, again.known) == (0, 1)
+    assert (await import_archive(device, path)).recorded == 0
+
+
+async def test_a_file_that_nothing_proves_erases_nothing_and_names_only_its_own_lines(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    mine = event(1, event_id="evt_mine", device="device-b", replica="rep_b", payload={"text": "我的"})
+    await store(other, mine)
+    named = {"entry_id": "ent_a", "section": ["s"], "after": "", "text": "- 一"}
+    await store(
+        device,
+        event(1, type="entry_added", payload=named),
+        event(2, type="entry_removed", payload={"entry_id": "ent_a", "section": ["s"]}),
+        event(3, type="payload_forgotten", payload={"event_ids": ["evt_mine"]}),
+        event(4, type="exchange_recorded", event_id="evt_x", payload={"question": "问", "answer": "答"}),
+        event(5, type="entry_edited", payload={"entry_id": "evt_x.q", "section": ["s"], "text": "- 二"}),
+    )
+    await import_archive(other, await export(device, tmp_path / "all.xbm"))
+
+    found = await other.events()
+    assert found[0].payload == mine.payload
+    added, removed, exchange, edited = found[1:]
+    assert added.payload["entry_id"] == removed.payload["entry_id"] != "ent_a"
+    assert edited.payload["entry_id"] == f"{exchange.event_id}.q"
+    assert exchange.event_id != "evt_x"
+
+
+async def test_a_signed_archive_proves_nothing_that_its_exporter_had_no_proof_of(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    await store(device, event(1, device="device-c", replica="rep_c", extra={"unproven": True}))
+    await introduce(other.log, device.log)
     taken = await import_archive(other, await export(device, tmp_path / "all.xbm"))
+    assert (taken.recorded, taken.unproven) == (1, 1)
+    assert {found.origin for found in await other.events()} == {"imported"}
 
-    assert (taken.recorded, taken.refused) == (2, 0)
-    first, second = await other.events()
-    assert (first.event_id, first.session_id) == (name, "13800138000")
-    assert second.payload == {"event_ids": [name]}
+
+async def test_what_was_erased_here_comes_back_from_no_file(device: Device, other: Device, tmp_path: Path) -> None:
+    (event_id,) = await device.record_notes("忘掉")
+    path = await export(device, tmp_path / "all.xbm")
+    await other.log.append([other.intake.build_erasure([event_id])])
+    for is_mine in (False, True):
+        await import_archive(other, path, is_mine=is_mine)
+        assert "忘掉" not in str(await other.events())
 
 
 async def test_a_repeated_import_changes_nothing_and_an_interrupted_one_continues(
@@ -126,8 +213,9 @@ async def test_a_repeated_import_changes_nothing_and_an_interrupted_one_continue
 ) -> None:
     await fill_log(device, 700)
     path = await export(device, tmp_path / "all.xbm")
-    first = _items(other, path)[:500]
-    await archive(other).item_importer.append(first, ArchiveImportResult("archive"))
+    (values, *_) = [data for name, data in ArchiveReader.open_verified(path, None).read_parts() if "events/" in name]
+    first = [(str(at), json.loads(line)) for at, line in enumerate(values.splitlines()[:500])]
+    await EventImport(other.log, other.intake, signer_of(other.log), other.clock).take(first, ImportCounts())
 
     taken = await import_archive(other, path)
     assert (taken.recorded, taken.known) == (200, 500)
@@ -139,122 +227,21 @@ async def test_a_repeated_import_changes_nothing_and_an_interrupted_one_continue
     assert (await import_archive(device, path)).recorded == 0
 
 
-def _items(device: Device, path: Path) -> list[ImportItem]:
-    reader = ArchiveReader.open_verified(path, None)
-    parser = ArchiveLineParser(device.log.device_id, device.intake, reader.info)
-    return [
-        item
-        for name, data in reader.read_parts()
-        if name.startswith("events/")
-        for item in parser.parse(data, ArchiveImportResult("archive"), lambda: None)[0]
-    ]
-
-
-async def test_events_of_other_devices_stay_theirs_and_are_not_sent(
-    device: Device, other: Device, tmp_path: Path
-) -> None:
-    theirs = event(7, replica="rep_c", device="device-c")
-    taken = ArchiveImportResult("test")
-    await archive(device).item_importer.append([theirs], taken)
-    path = await export(device, tmp_path / "all.xbm")
-
-    await import_archive(other, path)
-
-    (found,) = await other.events()
-    assert (found.device_id, found.replica_id, found.replica_seq, found.hlc) == ("device-c", "rep_c", 7, theirs.hlc)
-    assert (await other.log.outbox()).pending == 0
-
-
-@pytest.mark.parametrize("of_before", [False, True])
-async def test_events_under_a_former_device_id_are_imported_as_own_ones(
-    device: Device, other: Device, tmp_path: Path, of_before: bool
-) -> None:
-    unnamed = EventLog(device.database, device.clock, device_id="before-the-app", session_id="sess_1")
-    await unnamed.append([draft("第一天的火锅")])
-    await device.record_notes("第二天的爬山")
-    await archive(device).item_importer.append(
-        [event(7, replica="rep_c", device="device-c", server_seq=7)], ArchiveImportResult("test")
-    )
-    path = await export(device, tmp_path / "all.xbm")
-    if of_before:
-        path = without_ids(path, tmp_path / "before.xbm")
-
-    assert (await import_archive(other, path)).recorded == 3
-
-    found = await other.events()
-    assert {found.device_id for found in found if found.replica_id != "rep_c"} == {"device-b"}
-    assert sorted(found.extra.get("imported_device_id", "") for found in found) == ["", "before-the-app", "device-a"]
-    assert (await other.log.outbox()).pending == 2
-
-
-def without_ids(path: Path, to: Path) -> Path:
-    """Return the archive as an older version wrote it, with one device id."""
-    reading = ArchiveReader.open_verified(path, None)
-    with to.open("wb") as file:
-        writing = ArchiveWriter(file, None, os.urandom)
-        for name, data in reading.read_parts():
-            about = json.loads(data) if name == INFO_PART else {}
-            about.pop("device_ids", None)
-            writing.add(name, json.dumps(about).encode() if about else data)
-        writing.finish()
-    return to
-
-
-async def test_a_long_message_of_another_device_is_whole_and_an_own_one_is_shortened(
-    device: Device, other: Device, tmp_path: Path
-) -> None:
-    own, theirs = ({"role": "user", "content": who * 300} for who in "我他")
-    (recorded,) = DraftBuilder(REDACTOR, store_messages=True).build_batch([{"type": "message", "payload": own}])
-    await device.log.append([recorded])
-    await archive(device).item_importer.append(
-        [event(7, replica="rep_c", device="device-c", type="message", payload=theirs)], ArchiveImportResult("test")
-    )
-    path = await export(device, tmp_path / "all.xbm")
-
-    counted = await import_archive(other, path, dry_run=True)
-    taken = await import_archive(other, path)
-
-    assert (taken.recorded, taken.shortened, counted.shortened) == (2, 1, 1)
-    found = {found.device_id: found.payload for found in await other.events()}
-    assert found["device-c"] == theirs
-    assert found["device-b"]["content_length"] == 300
-    again = await import_archive(other, path)
-    assert (again.known, again.shortened) == (2, 0)
-    assert (await import_archive(device, await export(other, tmp_path / "back.xbm"))).refused == 0
-
-
-async def test_an_event_whose_number_is_taken_is_refused_and_not_counted_as_known(
-    device: Device, other: Device, tmp_path: Path
-) -> None:
-    await device.record_notes("一")
+async def test_a_file_never_raises_the_numbers_of_this_replica(device: Device, other: Device, tmp_path: Path) -> None:
     kept = event(7, replica="rep_c", device="device-c")
     displaced = event(7, replica="rep_c", device="device-c")
-    await archive(device).item_importer.append([displaced], ArchiveImportResult("test"))
-    await archive(other).item_importer.append([kept], ArchiveImportResult("test"))
-    path = await export(device, tmp_path / "all.xbm")
+    beyond = event(10**9, replica=other.replica_id, device="device-b", hlc="0193a5b2c3d4-0009")
+    await store(device, displaced, beyond)
+    await store(other, kept)
 
-    counted = await import_archive(other, path, dry_run=True)
-    taken = await import_archive(other, path)
+    assert (await import_archive(other, await export(device, tmp_path / "all.xbm"), is_mine=True)).recorded == 2
 
-    for told in (counted, taken):
-        assert (told.found, told.recorded, told.known, told.refused) == (2, 1, 0, 1)
-        assert told.refusals == [(displaced.event_id, "its place is another event's here")]
-    assert await other.log.find_problems() == []
-
-
-async def test_imported_numbers_of_this_replica_are_used_up(other: Device, tmp_path: Path) -> None:
-    async with open_device(
-        tmp_path / "c", new_server(), device_id="device-c", clock=FixedClock(seed=5), single_threaded=True
-    ) as one:
-        await one.record_notes("一")
-        ours = event(3, replica=other.replica_id, device="before-it-was-restored")
-        await archive(one).item_importer.append([ours], ArchiveImportResult("test"))
-        path = await export(one, tmp_path / "all.xbm")
-
-    assert (await import_archive(other, path)).recorded == 2
-
-    found = {found.event_id: found.replica_seq for found in await other.events()}
-    assert (found[ours.event_id], sorted(found.values())) == (3, [3, 4])
+    found = {e.event_id: e.replica_key for e in await other.events()}
+    assert found[displaced.event_id] == (displaced.event_id, 1)
+    assert found[beyond.event_id] == (beyond.event_id, 1)
+    assert (await other.log.outbox()).pending == 1, "its own one is sent, because the server may lack it"
+    await other.record_notes("一")
+    assert [e.replica_seq for e in await other.events() if e.replica_id == other.replica_id] == [1]
     assert await other.log.find_problems() == []
 
 
@@ -361,18 +348,6 @@ async def test_an_archive_of_a_newer_version_is_refused_by_its_number(device: De
 
     with pytest.raises(InvalidInput, match="version 2"):
         await import_archive(device, path)
-
-
-async def test_secrets_in_an_archive_are_redacted(device: Device, other: Device, tmp_path: Path) -> None:
-    planted = event(1, replica="rep_c", device="device-c", payload={"text": f"钥匙 {CANARY}"})
-    own = event(2, replica="rep_x", device="device-a", payload={"text": f"钥匙 {CANARY}"})
-    await archive(device).item_importer.append([planted, own], ArchiveImportResult("test"))
-    assert CANARY in str(await device.events())
-
-    await import_archive(other, await export(device, tmp_path / "all.xbm"))
-
-    assert len(await other.events()) == 2
-    assert CANARY not in str(await other.events())
 
 
 @pytest.mark.parametrize(("exported", "turns"), [(CLAUDE, 2), (CHATGPT, 1)])

@@ -42,6 +42,7 @@ from sync.retention.service import RetentionConfig, RetentionService
 from sync.settings.sections import RecallSettings
 from sync.settings.values import KeepLimit
 from tests.integration.document.harness import DocumentHarness, open_document_harness
+from tests.support import introduce, signer_of, without_signature
 
 OLD = "2025-01-02T03:04:05.000Z"
 
@@ -57,7 +58,9 @@ def retention(
 ) -> RetentionService:
     archives, lock = harness.file.parent / "archive" / "default", harness.file.parent / "archives.lock"
     household = RetentionConfig(archives, lock, days, megabytes, has_cloud=cloud)
-    return RetentionService(harness.log, DraftBuilder(harness.redactor), household, clock=harness.clock)
+    return RetentionService(
+        harness.log, DraftBuilder(harness.redactor), household, signer_of(harness.log), clock=harness.clock
+    )
 
 
 async def apply(harness: DocumentHarness, room: RetentionService | None = None) -> RetentionResult:
@@ -78,7 +81,13 @@ async def fact(harness: DocumentHarness, text: str, ts: str | None = OLD, **more
 
 
 def archive_of(harness: DocumentHarness) -> ArchiveService:
-    return ArchiveService(harness.log, DraftBuilder(harness.redactor), harness.memory.importer, clock=harness.clock)
+    return ArchiveService(
+        harness.log,
+        DraftBuilder(harness.redactor),
+        harness.memory.importer,
+        signer_of(harness.log),
+        clock=harness.clock,
+    )
 
 
 async def import_archive(harness: DocumentHarness, path: Path, *, dry_run: bool = False) -> ArchiveImportResult:
@@ -344,10 +353,7 @@ async def test_an_expiry_on_one_device_erases_nothing_on_another(harness: Docume
         await there.pull_from(harness)
         await apply(harness)
         path = tmp_path / "all.xbm"
-        here, taking = (
-            ArchiveService(one.log, DraftBuilder(one.redactor), one.memory.importer, clock=one.clock)
-            for one in (harness, there)
-        )
+        here, taking = (archive_of(one) for one in (harness, there))
         await here.export(path, document="", settings={}, passphrase=None, on_progress=check_progress)
         await taking.import_path(path, passphrase=None, dry_run=False, on_progress=check_progress)
         await there.memory.reconcile()
@@ -361,10 +367,8 @@ async def test_importing_the_archive_elsewhere_restores_everything(harness: Docu
     done = await apply(harness)
 
     async with open_document_harness(tmp_path / "b", device="device-b") as there:
-        taking = ArchiveService(there.log, DraftBuilder(there.redactor), there.memory.importer, clock=there.clock)
-        taken = await taking.import_path(
-            Path(done.archive or ""), passphrase=None, dry_run=False, on_progress=check_progress
-        )
+        await introduce(there.log, harness.log)
+        taken = await import_archive(there, Path(done.archive or ""))
 
         assert (taken.recorded, isinstance(taken, ArchiveImportResult)) == (1, True)
         assert (await events(there))[told].payload == {"content": "旧事"}
@@ -388,6 +392,7 @@ async def test_expired_events_are_not_exported_and_are_imported_from_their_archi
 
     for name, order in (("b", (everything, archive)), ("c", (archive, everything))):
         async with open_document_harness(tmp_path / name, device=f"device-{name}") as there:
+            await introduce(there.log, harness.log)
             assert (await import_archive(there, order[0])).known == 0
             assert (await import_archive(there, order[1])).known == 0
             payloads = {event_id: event.payload for event_id, event in (await events(there)).items()}
@@ -402,6 +407,7 @@ async def test_an_expired_row_is_refilled_from_an_archive_and_found(
     archive = Path((await apply(harness)).archive or "")
     async with open_document_harness(tmp_path / "b", device="device-b") as there:
         await there.pull_from(harness)
+        await introduce(there.log, harness.log)
         at = harness if of == "this device" else there
         recall = RecallService(at.log, at.clock, RecallSettings(), may_index=True)
         assert (await recall.search(SearchRequest("火锅"))).hits == ()
@@ -433,8 +439,9 @@ async def test_an_event_erased_after_archiving_is_restored_from_no_copy(
             assert "秘密" not in str(await events(at))
 
 
+@pytest.mark.parametrize("is_of_before", [False, True])
 async def test_a_corrected_event_comes_back_from_its_archive_corrected(
-    harness: DocumentHarness, tmp_path: Path
+    harness: DocumentHarness, tmp_path: Path, is_of_before: bool
 ) -> None:
     told = await fact(harness, "路过蓝猫7391，别忘了")
     former = tmp_path / "former.xbm"
@@ -444,8 +451,9 @@ async def test_a_corrected_event_comes_back_from_its_archive_corrected(
     archive = Path((await apply(harness)).archive or "")
 
     assert (await import_archive(harness, former)).recorded == 0
-    assert (await import_archive(harness, archive)).recorded == 2
-    assert (await events(harness))[told].payload == {"content": "路过[自定义]，别忘了"}
+    assert (await import_archive(harness, without_signature(archive) if is_of_before else archive)).recorded == 2
+    refilled = (await events(harness))[told]
+    assert (refilled.payload, "unproven" in refilled.extra) == ({"content": "路过[自定义]，别忘了"}, is_of_before)
 
 
 async def test_an_unsent_expired_event_is_sent_with_its_payload_or_not_at_all(
@@ -499,9 +507,9 @@ async def test_an_erased_event_leaves_the_archives_and_the_rest_stays_byte_for_b
     assert len(files) == 2, "nothing half written is left beside them"
     assert other in [path.read_bytes() for path in files]
     assert await room.apply_retractions() == 0
-    taken = await ArchiveService(
-        harness.log, DraftBuilder(harness.redactor), harness.memory.importer, clock=harness.clock
-    ).import_path(Path(one.archive or ""), passphrase=None, dry_run=False, on_progress=check_progress)
+    taken = await archive_of(harness).import_path(
+        Path(one.archive or ""), passphrase=None, dry_run=False, on_progress=check_progress
+    )
     assert (taken.source, taken.recorded) == ("archive", 1)
 
 

@@ -16,6 +16,7 @@ from sync.understanding.fact_events import statement_draft, statement_drafts
 from sync.understanding.model import FactKind, FactSection, Statement
 from sync.understanding.projection import FactProjection, Facts
 from tests.integration.document.harness import DocumentHarness, open_document_harness
+from tests.support import signer_of
 
 OLD: Final = "2025-01-02T03:04:05.000Z"
 
@@ -145,7 +146,9 @@ async def test_retention_keeps_the_facts_of_the_user_and_lets_proposals_expire(h
     folder = harness.database.path.parent
     places = folder / "archives", folder / "archives.lock"
     config = RetentionConfig(*places, 30, -1, has_cloud=False)
-    service = RetentionService(harness.log, DraftBuilder(harness.redactor), config, clock=harness.clock)
+    service = RetentionService(
+        harness.log, DraftBuilder(harness.redactor), config, signer_of(harness.log), clock=harness.clock
+    )
     await service.apply(service.build_rules(None, None), lambda *_: None)
     await harness.memory.reconcile()
 
@@ -161,9 +164,17 @@ async def test_an_archive_carries_the_facts_to_another_device(harness: DocumentH
     await archive_of(harness).export(path, document="", settings={}, passphrase=None, on_progress=lambda *_: None)
     async with open_document_harness(tmp_path / "b") as other:
         for _ in range(2):
-            await archive_of(other).import_path(path, passphrase=None, dry_run=False, on_progress=lambda *_: None)
+            await archive_of(other).import_path(
+                path, passphrase=None, dry_run=False, on_progress=lambda *_: None, is_mine=True
+            )
         assert await texts(other) == {"我用 Neovim": "active", "用 k8s": "candidate"}
 
 
 def archive_of(harness: DocumentHarness) -> ArchiveService:
-    return ArchiveService(harness.log, DraftBuilder(harness.redactor), harness.memory.importer, clock=harness.clock)
+    return ArchiveService(
+        harness.log,
+        DraftBuilder(harness.redactor),
+        harness.memory.importer,
+        signer_of(harness.log),
+        clock=harness.clock,
+    )

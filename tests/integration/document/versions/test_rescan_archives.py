@@ -24,6 +24,7 @@ from sync.log.model import CLOUD, Event, Query
 from sync.redaction import Redactor
 from sync.retention.service import RetentionConfig, RetentionService
 from tests.integration.document.harness import DocumentHarness, open_document_harness
+from tests.support import signer_of
 
 OLD = "2025-01-02T03:04:05.000Z"
 CANARY = "蓝猫7391"
@@ -40,7 +41,9 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
 def retention_of(harness: DocumentHarness) -> RetentionService:
     folder = harness.file.parent
     household = RetentionConfig(folder / "archive", folder / "archives.lock", 30, -1, has_cloud=False)
-    return RetentionService(harness.log, DraftBuilder(harness.redactor), household, clock=harness.clock)
+    return RetentionService(
+        harness.log, DraftBuilder(harness.redactor), household, signer_of(harness.log), clock=harness.clock
+    )
 
 
 async def archive(harness: DocumentHarness) -> Path:

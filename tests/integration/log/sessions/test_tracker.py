@@ -17,6 +17,7 @@ from sync.jsonl.importer import EventFileImporter
 from sync.jsonl.legacy_sessions import LEGACY_REASON
 from sync.jsonl.projection import JsonlProjection
 from sync.log.envelope import parse_timestamp
+from sync.log.ingest import DraftBuilder
 from sync.log.model import Query
 from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import IDLE_CHECK_INTERVAL, SessionTracker
@@ -31,6 +32,7 @@ from tests.support import (
     new_server,
     open_device,
     run_in_virtual_time,
+    signer_of,
 )
 
 HALF_AN_HOUR = 30.0
@@ -45,6 +47,12 @@ def sessions_of(device: Device, *, idle_minutes: float = HALF_AN_HOUR) -> Sessio
 
 async def record(device: Device, *given: dict[str, Any]) -> Any:
     return await device.log.append(device.intake.build_batch(list(given)))
+
+
+def importer_of(device: Device, data_dir: Path, intake: DraftBuilder | None = None) -> EventFileImporter:
+    return EventFileImporter(
+        device.log, intake or device.intake, signer_of(device.log), device.clock, data_dir=data_dir
+    )
 
 
 def said(kind: str, session: str = "s1", **more: Any) -> dict[str, Any]:
@@ -223,7 +231,7 @@ class TestAnEarlierInstallation:
             write(left / "temp" / "a.json", [{"id": "t1", "started_at": 1767261600}, {"id": "t2", "summary": ["x"]}])
             write(left / "temp" / "junk.json", "no session")
             (left / "temp" / "half.json").write_text('{"id": "t3"')
-            importer = EventFileImporter(device.log, whole, data_dir=tmp_path)
+            importer = importer_of(device, tmp_path, whole)
             assert await importer.import_legacy([left]) == 6
             events = await device.events()
             assert [event.type for event in events] == ["session_started", "session_finalized"] * 3
@@ -233,7 +241,7 @@ class TestAnEarlierInstallation:
             assert end.payload["topics"] == ["API 重构"]
             assert end.payload["note"] == "打给 [手机号]"
             assert events[2].ts == "2026-01-01T10:00:00.000Z"
-            again = EventFileImporter(device.log, whole, data_dir=tmp_path)
+            again = importer_of(device, tmp_path, whole)
             assert await again.import_legacy([left]) == 0
             (tmp_path / "taken-in.json").unlink()  # killed before the hash was stored
             assert await again.import_legacy([left]) == 0
@@ -246,7 +254,7 @@ class TestAnEarlierInstallation:
             write(left / "temp" / "b.json", {"session_id": "s1"})
             (left / "pending_session.json").write_text("[" * 100_000 + "]" * 100_000)
             (left / "temp" / "a.json").write_bytes(b" " * (MAX_READ_BYTES + 1))
-            importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            importer = importer_of(device, tmp_path)
             assert await importer.import_legacy([left]) == 2
             assert {event.session_id for event in await device.events()} == {"s1"}
 
@@ -254,7 +262,7 @@ class TestAnEarlierInstallation:
     async def test_its_times_are_in_the_zone_they_name_or_in_utc(self, tmp_path: Path, zone: str) -> None:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             write(tmp_path / "left" / "pending_session.json", {"id": "s1", "start_time": f"2026-02-02T10:00:00{zone}"})
-            await EventFileImporter(device.log, device.intake, data_dir=tmp_path).import_legacy([tmp_path / "left"])
+            await importer_of(device, tmp_path).import_legacy([tmp_path / "left"])
             begun = (await device.events())[0].ts
             assert parse_timestamp(begun) == parse_timestamp(f"2026-02-02T10:00:00{zone or 'Z'}")
 
@@ -263,7 +271,7 @@ class TestAnEarlierInstallation:
         taken = []
         for name in ("a", "b"):
             async with open_device(tmp_path / name, new_server(), single_threaded=True) as device:
-                importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+                importer = importer_of(device, tmp_path)
                 taken.append(await importer.import_legacy([tmp_path / "memory-data"]))
         assert taken == [2, 0]
 
@@ -271,9 +279,7 @@ class TestAnEarlierInstallation:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             long = {"session_id": "s1", "messages": ["很长的话" * 10_000], "title": "题目"}
             write(tmp_path / "memory-data" / "pending_session.json", long)
-            await EventFileImporter(device.log, device.intake, data_dir=tmp_path).import_legacy(
-                [tmp_path / "memory-data"]
-            )
+            await importer_of(device, tmp_path).import_legacy([tmp_path / "memory-data"])
             (end,) = (await device.events())[1:]
             assert end.payload == {"title": "题目", "reason": LEGACY_REASON}
 
@@ -298,14 +304,14 @@ class TestImport:
             await ExternalProjectionRunner(
                 there.log, JsonlProjection(tmp_path / "tree", there.log), there.clock
             ).catch_up()
-            made = [{"event_id": event.event_id, **event.payload} for event in await all_events(there)]
+            made = [dict(event.payload) for event in await all_events(there)]
         async with open_device(tmp_path / "here", new_server(), device_id="here", single_threaded=True) as here:
-            importer = EventFileImporter(here.log, here.intake, data_dir=tmp_path)
+            importer = importer_of(here, tmp_path)
             told: list[tuple[int, int]] = []
             (file,) = await importer.import_paths([tmp_path / "tree"], lambda done, total: told.append((done, total)))
             assert (file.recorded, file.known, file.refused) == (900, 0, 0)
             found = await all_events(here)
-            assert [{"event_id": event.event_id, **event.payload} for event in found] == made
+            assert [dict(event.payload) for event in found] == made
             assert {event.device_id for event in found} == {"here"}
             assert {(event.local_date, event.utc_offset) for event in found} == {("2025-12-24", 480)}
             assert [done for done, _ in told] == sorted({done for done, _ in told})
@@ -317,7 +323,7 @@ class TestImport:
         path = tmp_path / "events.jsonl"
         path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            importer = importer_of(device, tmp_path)
             (file,) = await importer.import_paths([path])
             assert (file.recorded, file.refused) == (1, 0)
             (found,) = await device.events()
@@ -330,14 +336,14 @@ class TestImport:
         path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             await device.log.append([device.intake.build(TELLING, ids_are_known=True)])
-            (file,) = await EventFileImporter(device.log, device.intake, data_dir=tmp_path).import_paths([path])
+            (file,) = await importer_of(device, tmp_path).import_paths([path])
             assert (file.recorded, file.known) == (0, 1)
             assert [event.session_id for event in await device.events()] == ["13800138000"]
 
     async def test_a_byte_order_mark_belongs_to_no_line(self, tmp_path: Path) -> None:
         path, line = tmp_path / "events.jsonl", json.dumps({"type": "x", "payload": {"a": 1}})
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            importer = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
+            importer = importer_of(device, tmp_path)
             counts = []
             for encoding in ("utf-8-sig", "utf-8"):
                 path.write_text(line, encoding)
@@ -363,15 +369,15 @@ class TestImport:
         path = tmp_path / "events.jsonl"
         path.write_text("\n".join(line() for line in lines), "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            importer = EventFileImporter(device.log, replace(device.intake, store_messages=True), data_dir=tmp_path)
+            importer = importer_of(device, tmp_path, replace(device.intake, store_messages=True))
             (file,) = await importer.import_paths([path])
-            assert (file.recorded, file.known, file.refused) == (3, 0, 6)
-            assert [refused.line for refused in file.refusals] == [2, 4, 7, 9, 10, 11]
+            assert (file.recorded, file.known, file.refused) == (4, 0, 5)
+            assert [line for line, _ in file.refusals] == [2, 4, 9, 10, 11]
             events = await device.events()
-            assert [event.payload for event in events] == [{"text": "打给 [手机号]"}, {"a": 1}, {"b": 1}]
+            assert [event.payload for event in events] == [{"text": "打给 [手机号]"}, {"a": 1}, {"a": 2}, {"b": 1}]
             assert {event.origin for event in events} == {"imported"}
             (file,) = await importer.import_paths([path])
-            assert (file.recorded, file.known) == (0, 3)
+            assert (file.recorded, file.known) == (0, 4)
 
     @pytest.mark.parametrize(
         "line", ['{"type": "x", "payload": {"text": "你好"}}'.encode("gbk"), b'{"a":' * 200_000 + b"1" + b"}" * 200_000]
@@ -382,8 +388,8 @@ class TestImport:
         path = tmp_path / "events.jsonl"
         path.write_bytes(line + b'\n{"type": "x", "payload": {"line": "behind"}}\n')
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
-            (file,) = await EventFileImporter(device.log, device.intake, data_dir=tmp_path).import_paths([path])
-            assert [refused.line for refused in file.refusals] == [1]
+            (file,) = await importer_of(device, tmp_path).import_paths([path])
+            assert [line for line, _ in file.refusals] == [1]
             assert [event.payload for event in await device.events()] == [{"line": "behind"}]
 
 
