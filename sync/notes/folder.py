@@ -7,7 +7,7 @@ followed when writing, and below `notes/share/` nothing is written.
 import os
 import stat
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from sync.notes.note_draft import index_row, superseded_ids
 from sync.notes.note_format import parse_note
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import FileStamp, make_folder_below, read_once, remove_temporary_files
+from sync.system.files import FileStamp, make_folder_below, pinned_folder, read_once, remove_temporary_files
 from sync.system.swap_journal import SwapJournal
 
 LINGXI_BASE: Final = ".cursor/.lingxi"
@@ -163,11 +163,11 @@ class NoteFolder:
         return os.path.isdir(self.root / "memory")  # noqa: PTH112 - no OSError
 
     def _swap(self, path: Path, expected_sha256: str | None, data: bytes) -> None:
-        if self._journal is None or expected_sha256 is None:
-            compare_and_swap(path, expected_sha256, data)
-        else:
-            with self._journal.record(path, expected_sha256, sha256(data)):
-                compare_and_swap(path, expected_sha256, data)
+        recorded: AbstractContextManager[None] = nullcontext()
+        if self._journal is not None and expected_sha256 is not None:
+            recorded = self._journal.record(path, expected_sha256, sha256(data))
+        with recorded, pinned_folder(path.parent, within=self.project) as pinned:
+            compare_and_swap(pinned / path.name, expected_sha256, data)
 
     def _read_index(self, warnings: list[str]) -> tuple[bytes | None, bool]:
         """What INDEX.md holds, and whether it can be read."""

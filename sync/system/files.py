@@ -27,6 +27,7 @@ PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 REPLACE_TIMEOUT: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
 REPLACE_PAUSE: Final = 0.02
+_OPEN_FILES: Final = Path("/proc/self/fd")
 MAX_READ_BYTES: Final = 64 * 1024 * 1024  # most bytes to read of a file that other programs write
 
 
@@ -61,9 +62,29 @@ def make_folder_below(root: Path, path: Path) -> None:
                 folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
 
+@contextmanager
+def pinned_folder(folder: Path, *, within: Path) -> Iterator[Path]:
+    """A path of a folder below `within` that means the same folder when its name becomes a link to another one.
+
+    Linux can name an open folder; elsewhere there is a gap between this check and a write. Raises StorageError.
+    """
+    if not hasattr(os, "O_PATH"):
+        yield folder
+        return
+    with translate_os_errors(folder):
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        pinned = _OPEN_FILES / str(descriptor)
+        if not pinned.readlink().is_relative_to(os.path.realpath(within)):
+            raise StorageError(f"{folder} leads out of {within}", hint="Put a folder in the place of the link.")
+        yield pinned
+    finally:
+        os.close(descriptor)
+
+
 def resolve_target(path: Path) -> Path:
-    """The file that `path` leads to; a link itself stays."""
-    return Path(os.path.realpath(path))
+    """The file that `path` leads to; a link itself stays, and so does a file of a pinned folder."""
+    return path if path.is_relative_to(_OPEN_FILES) else Path(os.path.realpath(path))
 
 
 def stat_stamp(path: Path) -> FileStamp | None:

@@ -18,7 +18,7 @@ from sync.errors import DocumentChanged
 from sync.runtime.change_counter import ChangeCounter
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import read_once
+from sync.system.files import pinned_folder, read_once
 
 MAX_ENTRIES: Final = 2_000
 
@@ -107,7 +107,8 @@ class EmbeddingsExport:
         try:
             if data is not None:
                 owner.update_marker(folder.root, vectors=[sha256(data), *([on_disk] if on_disk else [])])
-                compare_and_swap(path, on_disk, data)
+                with pinned_folder(path.parent, within=folder.boundary) as pinned:
+                    compare_and_swap(pinned / path.name, on_disk, data)
             elif on_disk is not None:
                 remove_unchanged(path, on_disk)
         except DocumentChanged:  # by another program, this moment

@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from sync.daily.pages.page_checkpoints import read_json, write_text
+from sync.daily.pages.page_folders import PageFolder
 from sync.system.digests import sha256
-from sync.system.files import FileProbe, read_once
+from sync.system.files import FileProbe, pinned_folder, read_once
 
 MARKER_FILE: Final = ".xiaobai-memory.json"
 _FIELD_TYPES: Final[dict[str, Any]] = {
@@ -62,14 +63,16 @@ class FolderOwner:
         pages = {**pages, name: [sha256(text.encode()), *before]}
         self.update_marker(root, pages=pages, left=[one for one in left if one != name])
 
-    def write_index(self, root: Path, name: str, kind: str, text: str) -> int | None:
+    def write_index(self, folder: PageFolder, name: str, kind: str, text: str) -> int | None:
         """Write an index; how many files changed, or None if the existing file is not ours."""
+        root = folder.root
         found, marker, data = read_once(root / name), self.read(root), text.encode()
         unmarked = kind == "keywords" and kind not in marker and "installation" in marker  # by an earlier version
         if found is not None and found.sha256 not in {sha256(data), *marker.get(kind, [])} and not unmarked:
             return None
         self.update_marker(root, **{kind: [sha256(data), *([found.sha256] if found else [])]})
-        return write_text(root / name, text)
+        with pinned_folder((root / name).parent, within=folder.boundary) as pinned:
+            return write_text(pinned / Path(name).name, text)
 
     def update_marker(self, root: Path, **fields: Any) -> None:
         marker = self.read(root)

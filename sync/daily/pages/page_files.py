@@ -36,7 +36,14 @@ from sync.daily.records.reducer import DailyRecords
 from sync.errors import DocumentChanged, InvalidInput, StorageBusy, StorageError
 from sync.runtime.log_once import LogOnce
 from sync.system.atomic_swap import compare_and_swap, displaced_files, remove_unchanged
-from sync.system.files import FileProbe, read_once, remove_private, remove_temporary_files, translate_os_errors
+from sync.system.files import (
+    FileProbe,
+    pinned_folder,
+    read_once,
+    remove_private,
+    remove_temporary_files,
+    translate_os_errors,
+)
 from sync.system.process_lock import ProcessLock
 from sync.system.repositories import is_in_repository
 
@@ -276,7 +283,8 @@ class PageFiles:
         self._checkpoints.save(folder.root, name, _base_of(file, text), text_on_disk=on_disk)
         self.owner.mark_page(folder.root, name, text, found)
         try:
-            compare_and_swap(path, None if found is None else found.sha256, text.encode())
+            with pinned_folder(path.parent, within=folder.boundary) as pinned:
+                compare_and_swap(pinned / name, None if found is None else found.sha256, text.encode())
         except DocumentChanged:  # edited this moment; the next round imports it
             return 0
         self._checkpoints.save(folder.root, name, _base_of(file, text), is_confirmed=True)
@@ -302,7 +310,7 @@ class PageFiles:
     def _write_indexes(self, folder: PageFolder, files: Sequence[DayFile], records: DailyRecords) -> int:
         written, keywords = 0, keywords_json(files, records.updated_at, with_origin=folder.is_shared)
         for name, kind, text in ((KEYWORDS_FILE, "keywords", keywords), (SUMMARY_FILE, "summary", summary_md(files))):
-            if (done := self.owner.write_index(folder.root, name, kind, text)) is None:
+            if (done := self.owner.write_index(folder, name, kind, text)) is None:
                 self.notices[str(folder.root / name)] = "was written by somebody else and is left as it is"
             written += done or 0
         return written

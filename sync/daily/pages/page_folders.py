@@ -27,6 +27,11 @@ class PageFolder(msgspec.Struct, frozen=True):
     root: Path
     is_shared: bool
 
+    @property
+    def boundary(self) -> Path:
+        """The folder that no link leads out of: the project; the user's own pages may lie anywhere."""
+        return Path(self.root.anchor) if self.is_shared else self.root.parents[len(PAGES_PATH.parts) - 1]
+
 
 class EffectiveOptions(msgspec.Struct, frozen=True):
     """The options that apply to a project, the file they are from, and what is wrong with it."""
@@ -79,7 +84,7 @@ class PageFolders:
         if folder.is_shared:
             make_private_folder(folder.root / name)
         else:
-            make_folder_below(folder.root.parents[len(PAGES_PATH.parts) - 1], folder.root / name)
+            make_folder_below(folder.boundary, folder.root / name)
 
     def _project_folder(self, project_path: str | None) -> Path | None:
         if not project_path or "\0" in project_path:

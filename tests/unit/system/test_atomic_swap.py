@@ -13,7 +13,7 @@ from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadO
 from sync.system import atomic_swap
 from sync.system.atomic_swap import ExchangeRename, compare_and_swap, displaced_files, rename_no_replace
 from sync.system.digests import sha256
-from sync.system.files import remove_temporary_files, write_private
+from sync.system.files import pinned_folder, remove_temporary_files, write_private
 from tests.unit.system.folder_state import leftovers, mode
 
 
@@ -261,3 +261,29 @@ def test_what_the_disk_says_becomes_our_error_and_the_old_bytes_stay(
         write_private(path, b"after")
     assert path.read_bytes() == b"before"
     assert not leftovers(tmp_path)
+
+
+class TestPinnedFolder:
+    def test_a_folder_that_becomes_a_link_meanwhile_is_still_the_one_that_is_written(self, tmp_path: Path) -> None:
+        folder, moved, outside = tmp_path / "project" / "daily", tmp_path / "project" / "moved", tmp_path / "outside"
+        folder.mkdir(parents=True)
+        outside.mkdir()
+
+        def swap_for_a_link() -> None:
+            folder.rename(moved)
+            folder.symlink_to(outside)
+
+        with pinned_folder(folder, within=tmp_path / "project") as pinned:
+            compare_and_swap(pinned / "page.md", None, b"text", rename=exchanging(swap_for_a_link))
+        assert list(outside.iterdir()) == []
+        assert (moved / "page.md").read_bytes() == b"text"
+
+    def test_a_folder_that_is_a_link_out_of_the_project_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "project").mkdir()
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "project" / "daily").symlink_to(tmp_path / "outside")
+        with (
+            pytest.raises(StorageError, match="leads out of"),
+            pinned_folder(tmp_path / "project" / "daily", within=tmp_path / "project"),
+        ):
+            raise AssertionError

@@ -4,14 +4,17 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sync.daily.model import normalised_content
+from sync.daily.pages import page_files
 from sync.daily.pages.folder_owner import MARKER_FILE
 from sync.daily.pages.page_folders import PAGES_PATH
 from sync.daily.pages.page_format import parse
 from sync.daily.record_service import RecordRequest
+from sync.system.atomic_swap import compare_and_swap
 from tests.integration.daily.harness import DailyHarness, open_daily_harness
 from tests.support import run_unprivileged
 
@@ -221,6 +224,24 @@ class TestLinksOfAProject:
             assert {entry: entry.read_bytes() for entry in outside.iterdir()} == before
             assert "link" in harness.pages.notices[str(harness.project_root)]
             assert topics_on(harness.page()) == ["修登录", "改端口"]
+
+    async def test_a_folder_that_becomes_a_link_while_its_page_is_written_leads_nowhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_daily_harness(tmp_path) as harness:
+            outside, daily, moved = tmp_path / "外面", harness.project_root / "daily", harness.project / "moved"
+            outside.mkdir()
+
+            def swap_for_a_link(*arguments: Any, **options: Any) -> Any:
+                if not daily.is_symlink():
+                    daily.rename(moved)
+                    daily.symlink_to(outside)
+                return compare_and_swap(*arguments, **options)
+
+            monkeypatch.setattr(page_files, "compare_and_swap", swap_for_a_link)
+            await harness.record("修登录", project=True)
+            assert list(outside.iterdir()) == []
+            assert [topics_on(page) for page in moved.iterdir()] == [["修登录"]]
 
     async def test_a_folder_of_the_project_keeps_its_mode_and_a_new_one_is_private(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
