@@ -25,14 +25,12 @@ from sync.cloud.auth.device_key_store import PairedDeviceRow
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import DeviceRow, EndedSessions
-from sync.document.read.other_devices import MAX_EVENTS, DeviceInfo, device_infos
 from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
 from sync.log.devices import store as registry_store
-from sync.log.devices.device_registry import DeviceRegistry
+from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.envelope import DECODE_ERRORS
 from sync.log.event_types import (
     DEVICE_ADMITTED,
-    DEVICE_EVENT_TYPES,
     DEVICE_HIDDEN,
     DEVICE_REGISTERED,
     DEVICE_RENAMED,
@@ -132,7 +130,7 @@ class DeviceService:
             return await self._local_list()
         kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
         await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
-        about, paired = await self._device_facts(), await self.paired.read()
+        about, paired = (await self.registry()).devices, await self.paired.read()
         devices = merge_device_rows(rows, about, paired, self._log.device_id, server_is_newest=True)
         return DevicesJson("cloud", kept.as_of, devices, logins=None)
 
@@ -264,12 +262,9 @@ class DeviceService:
 
     async def _local_list(self) -> DevicesJson:
         kept = await asyncio.to_thread(_read_stored_list, self._list_file)
-        about, paired = await self._device_facts(), await self.paired.read()
+        about, paired = (await self.registry()).devices, await self.paired.read()
         devices = merge_device_rows(kept.rows, about, paired, self._log.device_id, server_is_newest=False)
         return DevicesJson("local", kept.as_of, devices, logins=None)
-
-    async def _device_facts(self) -> dict[str, DeviceInfo]:
-        return device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
 
     async def _record_event(self, event_type: str, facts: Mapping[str, object]) -> None:
         await self._log.append(
@@ -279,7 +274,7 @@ class DeviceService:
 
 def merge_device_rows(
     rows: Sequence[DeviceRow],
-    facts: Mapping[str, DeviceInfo],
+    facts: Mapping[str, RegisteredDevice],
     paired: Sequence[PairedDeviceRow],
     own_id: str,
     *,
@@ -292,7 +287,7 @@ def merge_device_rows(
     return tuple(
         _merge_device(
             of_server.get(device_id) or DeviceRow(device_id, None, None, None, None, "", "", None),
-            facts.get(device_id, DeviceInfo()),
+            facts.get(device_id, RegisteredDevice()),
             by_code.get(device_id),
             this_device=device_id == own_id,
             server_is_newest=server_is_newest,
@@ -302,7 +297,12 @@ def merge_device_rows(
 
 
 def _merge_device(
-    row: DeviceRow, facts: DeviceInfo, pairing: PairedDeviceRow | None, *, this_device: bool, server_is_newest: bool
+    row: DeviceRow,
+    facts: RegisteredDevice,
+    pairing: PairedDeviceRow | None,
+    *,
+    this_device: bool,
+    server_is_newest: bool,
 ) -> KnownDeviceJson:
     names = (row.name, facts.name) if server_is_newest else (facts.given_name, row.name, facts.own_name)
     paired_name, paired_key = (pairing.name, pairing.public_key) if pairing else (None, None)
@@ -313,9 +313,9 @@ def _merge_device(
         app_version=row.app_version or facts.app_version,
         public_key=row.public_key or paired_key,
         last_seen_at=row.last_seen_at or None,
-        revoked=facts.revoked or row.revoked_at is not None,
+        revoked=facts.revoked_at is not None or row.revoked_at is not None,
         revoked_at=row.revoked_at,
-        hidden=facts.hidden,
+        hidden=facts.is_hidden,
         this_device=this_device,
         paired=pairing is not None,
     )

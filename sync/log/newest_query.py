@@ -1,8 +1,8 @@
-"""The query for the newest events of some types, excluding some devices, in HLC order.
+"""The queries for the newest events of some types, excluding some devices, in HLC order, and of each device.
 
-It reads at most `:most` events of each device and type from an index, however long the log is. Devices are found by
-jumping from one to the next, because `distinct` would read every row. It is text because `sync.document.read.cold_load`
-runs it without SQLAlchemy.
+The first reads at most `:most` events of each device and type from an index, however long the log is. Devices are found
+by jumping from one to the next, because `distinct` would read every row. They are text because
+`sync.document.read.cold_load` runs them without SQLAlchemy.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+LAST_SPOKEN_QUERY: Final = "select device_id, max(hlc) as hlc from events where reach = 'cloud' group by device_id"
 NEWEST_QUERY: Final = """
 with recursive
   authors (id) as (

@@ -26,18 +26,16 @@ from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
     MAX_EVENTS,
-    DeviceInfo,
     device_digests,
-    device_infos,
-    hidden_devices,
 )
 from sync.document.read.results import LoadResult, LoadScope
 from sync.document.version_delta import VersionDelta, decode_whole
 from sync.encryption.database_encryption import DatabaseEncryption
+from sync.log.devices.device_registry import DeviceRegistry, is_recovery
 from sync.log.envelope import event_of_row
 from sync.log.event_types import DEVICE_EVENT_TYPES, ERASING_TYPES, EXCHANGE_RECORDED, FACT_TYPES, RETRACTING_TYPES
 from sync.log.model import Event
-from sync.log.newest_query import NEWEST_QUERY, newest_parameters
+from sync.log.newest_query import LAST_SPOKEN_QUERY, NEWEST_QUERY, newest_parameters
 from sync.system.files import read_once
 
 SCHEMA_VERSIONS: Final = range(2, 16)  # in which the tables read here are the same
@@ -147,16 +145,16 @@ class ColdLoad(msgspec.Struct, frozen=True):
 
         formerly_shared = connection.execute(_FORMERLY_SHARED).fetchone()[0] > 0
         sources.refresh(run_query, 0, snapshot, formerly_shared=formerly_shared)
-        infos = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ())) if formerly_shared else {}
-        return sources.author_labels(snapshot, lambda device_id: infos.get(device_id, DeviceInfo()).name)
+        registry = _registry(connection) if formerly_shared else DeviceRegistry()
+        return sources.author_labels(snapshot, registry)
 
     def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:
-        infos = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ()))
-        excluded = (self.device_id, *self.earlier_ids, *hidden_devices(infos))
+        registry = _registry(connection)
+        excluded = (self.device_id, *self.earlier_ids, *registry.hidden)
         return device_digests(
             _latest_events(connection, EXCHANGE_EVENTS, excluded),
             _latest_events(connection, EDIT_EVENTS, excluded),
-            infos,
+            registry,
         )
 
 
@@ -166,6 +164,15 @@ def _snapshot(connection: Connection, row: Row) -> Snapshot:
         return decode_whole(row["bytes"], row["entry_ids"])
     base = connection.execute(_NUMBERED, (row["base"],)).fetchone()
     return VersionDelta.decode(row["bytes"], row["entry_ids"]).apply_to(decode_whole(base["bytes"], base["entry_ids"]))
+
+
+def _registry(connection: Connection) -> DeviceRegistry:
+    """The same as `read_registry`."""
+    named = ", ".join("?" * len(DEVICE_EVENT_TYPES))
+    rows = connection.execute(f"select * from events where type in ({named})", DEVICE_EVENT_TYPES)  # noqa: S608 - our own
+    events = [event_of_row(row) for row in rows]
+    last_spoken = dict(map(tuple, connection.execute(LAST_SPOKEN_QUERY))) if any(map(is_recovery, events)) else {}
+    return DeviceRegistry.of(events, last_spoken)
 
 
 def _latest_events(connection: Connection, types: tuple[str, ...], excluded: tuple[str, ...]) -> list[Event]:

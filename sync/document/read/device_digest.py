@@ -16,6 +16,7 @@ from sync.document.markdown.model import lines_of
 from sync.document.markdown.one_line import one_line, summarize
 from sync.document.markdown.version_labels import day_label
 from sync.log.authorship import MAX_LABEL, Author, short_name
+from sync.log.devices.device_registry import new_device_name
 
 HEADINGS: Final = {ZH: "## 其他设备的记忆（只读）", EN: "## Memory of other devices (read-only)"}
 DEVICES_LIMIT: Final = 5  # devices in use; older ones are found by search
@@ -46,11 +47,12 @@ class DigestLine(msgspec.Struct, frozen=True):
 
 
 class DeviceDigest(msgspec.Struct, frozen=True):
-    """One device and its lines that are shown, the most important first."""
+    """One device and its lines that are shown, the most important first. `is_new`: it is not admitted yet."""
 
     device_id: str
     name: str
     lines: tuple[DigestLine, ...]
+    is_new: bool = False
 
 
 def sort_by_weight(lines: Iterable[DigestLine]) -> list[DigestLine]:
@@ -76,7 +78,7 @@ def active_devices(devices: Iterable[DeviceDigest]) -> tuple[DeviceDigest, ...]:
 
 def render_digest(devices: Sequence[DeviceDigest], language: Language = ZH) -> str:
     """Every line with the name of its device and its day; empty if there are no lines."""
-    labels = _labels(devices)
+    labels = _labels(devices, is_english=language is EN)
     label_of = {id(line): labels[device.device_id] for device in devices for line in device.lines}
     lines = sort_by_weight(line for device in devices for line in device.lines)
     return (
@@ -86,9 +88,14 @@ def render_digest(devices: Sequence[DeviceDigest], language: Language = ZH) -> s
     )
 
 
-def _labels(devices: Sequence[DeviceDigest]) -> dict[str, str]:
-    """The name of each device, with its id if two have the same name."""
-    names = {device.device_id: short_name(summarize(device.name, MAX_LABEL), device.device_id) for device in devices}
+def _labels(devices: Sequence[DeviceDigest], *, is_english: bool) -> dict[str, str]:
+    """The name of each device, with its id if two have the same name or it is not admitted."""
+    names = {
+        device.device_id: new_device_name(device.device_id, is_english=is_english)
+        if device.is_new
+        else short_name(summarize(device.name, MAX_LABEL), device.device_id)
+        for device in devices
+    }
     often = Counter(names.values())
     return {
         device_id: f"{name}（{_short_id(device_id)}）" if often[name] > 1 else name for device_id, name in names.items()

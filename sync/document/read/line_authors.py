@@ -6,6 +6,7 @@ Labels are in what an assistant reads (`content`, the system prompt), never in t
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +17,8 @@ from sync.document.markdown.entry_ids import conflict_copy_id
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.merge.text_equality import core_words
-from sync.log.authorship import Author, Authorship, NameOf, author_of, view_label
+from sync.log.authorship import Author, Authorship, author_of, view_label
+from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import event_order
 from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED
 from sync.log.model import Event
@@ -99,7 +101,7 @@ class LineAuthors:
                 if known is None or known.order < order:
                     self._newest[entry_id] = LineAuthor(order, written, words)
 
-    def author_labels(self, snapshot: Snapshot, name_of: NameOf) -> dict[str, LineLabel]:
+    def author_labels(self, snapshot: Snapshot, registry: DeviceRegistry) -> dict[str, LineLabel]:
         """Entry id -> author, for each line that the user did not write here."""
         labels: dict[str, LineLabel] = {}
         lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
@@ -108,7 +110,13 @@ class LineAuthors:
             if author is None:
                 continue
             zh, en = (
-                view_label(author.written, self._own_device_ids, name_of, is_english=spoken) for spoken in (False, True)
+                view_label(
+                    author.written,
+                    self._own_device_ids,
+                    partial(registry.name_of, is_english=is_english),
+                    is_english=is_english,
+                )
+                for is_english in (False, True)
             )
             if zh and en and self._typed_words.isdisjoint({author.core_words, core_words(block.text)} - {""}):
                 labels[entry_id] = LineLabel(zh, en)

@@ -31,16 +31,15 @@ from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
     MAX_EVENTS,
-    DeviceInfo,
     device_digests,
-    device_infos,
-    hidden_devices,
 )
 from sync.document.read.results import LoadResult, LoadScope, LoadSource, UpdateResult
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
-from sync.log.event_types import DEVICE_EVENT_TYPES, EXCHANGE_RECORDED
+from sync.log.devices.device_registry import DeviceRegistry
+from sync.log.devices.store import read_registry
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.local_state import FORMERLY_SHARED
 from sync.log.log import EventLog, StoreWithEvents, user_visible_outbox
 from sync.log.model import AppendResult, Event, EventDraft
@@ -219,17 +218,17 @@ class MemoryService:
             return formerly_shared
 
         has_others = await self._log.database.read(refresh)
-        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if has_others else {}
-        return self._line_authors.author_labels(snapshot, lambda device_id: infos.get(device_id, DeviceInfo()).name)
+        registry = await self._log.database.read(read_registry) if has_others else DeviceRegistry()
+        return self._line_authors.author_labels(snapshot, registry)
 
     async def _other_digests(self) -> tuple[DeviceDigest, ...]:
-        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
-        excluded = self._log.own_device_ids | hidden_devices(infos)
+        registry = await self._log.database.read(read_registry)
+        excluded = self._log.own_device_ids | registry.hidden
         exchanges = await self._log.newest(EXCHANGE_EVENTS, MAX_EVENTS, excluded_devices=excluded)
         edits = await self._log.newest(EDIT_EVENTS, MAX_EVENTS, excluded_devices=excluded)
         retractions = await self._log.database.read(erasure.pending_retractions)
         return device_digests(
-            list(map(retractions.effective_event, exchanges)), list(map(retractions.effective_event, edits)), infos
+            list(map(retractions.effective_event, exchanges)), list(map(retractions.effective_event, edits)), registry
         )
 
 

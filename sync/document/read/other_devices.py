@@ -1,14 +1,7 @@
-"""The account's devices, computed from their events: names, states, and the lines that each remembers. Pure.
+"""The lines that the account's other devices remember, computed from their events. Pure."""
 
-A name that the user gave outranks a device's own name, as on the server; the newest of each kind counts. Both are
-events, so names are right offline. Hiding a device is an event that stays on this device.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-import msgspec
-from msgspec.structs import replace
 
 from sync.document.capture.exchange_events import (
     exchange_ids,
@@ -28,11 +21,9 @@ from sync.document.read.device_digest import (
     select_lines,
 )
 from sync.log.authorship import ANSWER, Author, author_of
+from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import day_of
 from sync.log.event_types import (
-    DEVICE_REGISTERED,
-    DEVICE_RENAMED,
-    DEVICE_REVOKED,
     ENTRY_ADDED,
     ENTRY_EDITED,
     ENTRY_REMOVED,
@@ -48,37 +39,8 @@ ALL_DOCUMENTS: Final = ""  # in place of a device's id
 OwnedEntryId = tuple[str, str]  # the device whose document has it, and the entry's id
 
 
-class DeviceInfo(msgspec.Struct, frozen=True):
-    """One device. `given_name`: from the user; `own_name`: from the device, often the host's name."""
-
-    given_name: str | None = None
-    own_name: str | None = None
-    platform: str | None = None
-    app_version: str | None = None
-    revoked: bool = False
-    hidden: bool = False
-
-    @property
-    def name(self) -> str | None:
-        return self.given_name or self.own_name
-
-
-def device_infos(events: Sequence[Event]) -> dict[str, DeviceInfo]:
-    """Each device, from events of `DEVICE_EVENT_TYPES`, newest first."""
-    infos: dict[str, DeviceInfo] = {}
-    for event in reversed(events):
-        device_id = event.device_id if event.type == DEVICE_REGISTERED else _text(event, "device_id")
-        if device_id is not None:
-            infos[device_id] = _with_event(infos.get(device_id, DeviceInfo()), event)
-    return infos
-
-
-def hidden_devices(infos: Mapping[str, DeviceInfo]) -> frozenset[str]:
-    return frozenset(device_id for device_id, known in infos.items() if known.hidden)
-
-
 def device_digests(
-    exchanges: Sequence[Event], edits: Sequence[Event], infos: Mapping[str, DeviceInfo]
+    exchanges: Sequence[Event], edits: Sequence[Event], registry: DeviceRegistry
 ) -> tuple[DeviceDigest, ...]:
     """The lines of each device that are shown, the last active device first.
 
@@ -98,30 +60,14 @@ def device_digests(
                 line = DigestLine(day_of(event), newest, weight, _sort_key(event), author)
                 lines.setdefault(event.device_id, []).append(line)
     return active_devices(
-        DeviceDigest(device_id, infos.get(device_id, DeviceInfo()).name or device_id[:ID_LENGTH], select_lines(found))
+        DeviceDigest(
+            device_id,
+            registry.device(device_id).name or device_id[:ID_LENGTH],
+            select_lines(found),
+            is_new=registry.is_new(device_id),
+        )
         for device_id, found in lines.items()
     )
-
-
-def _with_event(info: DeviceInfo, event: Event) -> DeviceInfo:
-    if event.type == DEVICE_REGISTERED:
-        return replace(
-            info,
-            own_name=_text(event, "name"),
-            platform=_text(event, "platform"),
-            app_version=_text(event, "app_version"),
-        )
-    if event.type == DEVICE_RENAMED:
-        return replace(info, given_name=_text(event, "name"))
-    if event.type == DEVICE_REVOKED:
-        return replace(info, revoked=True)
-    return replace(info, hidden=event.payload.get("hidden") is True)
-
-
-def _text(event: Event, field: str) -> str | None:
-    """A field of a payload that another program may have written."""
-    value = event.payload.get(field)
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def _weight(event: Event) -> float:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sync.clock import parse_hlc
 from sync.log.authorship import ID_LENGTH
 from sync.log.envelope import bounded_hlc
-from sync.log.event_types import DEVICE_ADMITTED, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
+from sync.log.event_types import DEVICE_ADMITTED, DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, text_in
 
 RECOVERY_SILENCE: Final = timedelta(days=14)  # of all admitted devices, after which a device may admit itself
@@ -23,17 +23,25 @@ _RECOVERY_MS: Final = RECOVERY_SILENCE // timedelta(milliseconds=1)
 
 
 class RegisteredDevice(msgspec.Struct, frozen=True):
-    """One device. `name`: the user's, else its own. `since`: when it registered. `revoked_at`: the HLC of its end.
+    """One device. `given_name`: from the user; `own_name`: from the device. `since`: when it registered.
 
-    `was_admitted`: what it said before its revocation counts as said by an admitted device.
+    `revoked_at`: the HLC of its end. `was_admitted`: what it said before its revocation counts as said by an admitted
+    device. `is_hidden`: the user does not want to see its lines on this device.
     """
 
-    name: str | None = None
+    given_name: str | None = None
     own_name: str | None = None
+    platform: str | None = None
+    app_version: str | None = None
     keys: frozenset[str] = frozenset()
     since: str | None = None
     was_admitted: bool = False
     revoked_at: str | None = None
+    is_hidden: bool = False
+
+    @property
+    def name(self) -> str | None:
+        return self.given_name or self.own_name
 
     @property
     def is_admitted(self) -> bool:
@@ -52,7 +60,7 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, events: Iterable[Event], last_spoken: Mapping[str, str] | None = None) -> "DeviceRegistry":
-        """Build the registry from events of `REGISTRY_TYPES`, in any order.
+        """Build the registry from events of `DEVICE_EVENT_TYPES`, in any order.
 
         `last_spoken`: the bounded HLC of the last event of each device, which recovery asks for.
         """
@@ -79,20 +87,29 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
         last = max((last_spoken.get(name, "") for name, one in self.devices.items() if one.was_admitted), default="")
         return parse_hlc(last)[0] + _RECOVERY_MS if last else 0
 
-    def labels(self, *, is_english: bool = False) -> dict[str, str]:
-        """Return how a text names each device: a new one until it is admitted; two of one name get a number."""
-        new = _NEW_DEVICE["en" if is_english else "zh"]
-        labels: dict[str, str] = {}
-        for device_id, device in sorted(self.devices.items(), key=lambda item: (item[1].since or "", item[0])):
-            name = (device.name if device.was_admitted or not self.has_first else new) or device_id[:ID_LENGTH]
-            number = sum(label == name or label.startswith(f"{name} ") for label in labels.values()) + 1
-            labels[device_id] = name if number == 1 else f"{name} {number}"
-        return labels
+    def name_of(self, device_id: str, *, is_english: bool = False) -> str | None:
+        """Return how a text names a device, whose own name proves nothing before it is admitted; None if unknown."""
+        device = self.device(device_id)
+        return new_device_name(device_id, is_english=is_english) if self.is_new(device_id) else device.name
+
+    def is_new(self, device_id: str) -> bool:
+        """Return whether a device has not been admitted yet."""
+        return self.has_first and not self.device(device_id).was_admitted
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The devices whose lines the user does not want to see here."""
+        return frozenset(device_id for device_id, device in self.devices.items() if device.is_hidden)
 
     def waiting(self) -> list[str]:
         """Return the devices that are neither admitted nor revoked."""
         known = self.devices.items() if self.has_first else ()
         return sorted(name for name, device in known if not device.is_admitted and device.revoked_at is None)
+
+
+def new_device_name(device_id: str, *, is_english: bool = False) -> str:
+    """Return how a text names a device that is not admitted."""
+    return f"{_NEW_DEVICE['en' if is_english else 'zh']} {device_id[:ID_LENGTH]}"
 
 
 def admitted_ids(event: Event) -> tuple[str, ...]:
@@ -115,13 +132,19 @@ def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
         return
     device = devices.get(device_id, RegisteredDevice())
     if event.type == DEVICE_REGISTERED:
-        own_name, key = text_in(event, "name"), text_in(event, "public_key")
-        keys = device.keys | {key} if key else device.keys
-        is_given = device.name is not None and device.name != device.own_name
-        name = device.name if is_given else own_name
-        device = replace(device, own_name=own_name, keys=keys, name=name, since=device.since or event.ts)
+        key = text_in(event, "public_key")
+        device = replace(
+            device,
+            own_name=text_in(event, "name"),
+            platform=text_in(event, "platform"),
+            app_version=text_in(event, "app_version"),
+            keys=device.keys | {key} if key else device.keys,
+            since=device.since or event.ts,
+        )
     elif event.type == DEVICE_RENAMED:
-        device = replace(device, name=text_in(event, "name"))
+        device = replace(device, given_name=text_in(event, "name"))
+    elif event.type == DEVICE_HIDDEN:
+        device = replace(device, is_hidden=event.payload.get("hidden") is True)
     elif event.type == DEVICE_REVOKED and device.revoked_at is None:
         device = replace(device, revoked_at=bounded_hlc(event))
     devices[device_id] = device

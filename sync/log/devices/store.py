@@ -7,14 +7,15 @@ from sqlalchemy import text
 from sync.db.engine import Transaction
 from sync.log import store
 from sync.log.devices.device_registry import DeviceRegistry, is_recovery
-from sync.log.event_types import REGISTRY_TYPES
+from sync.log.event_types import DEVICE_EVENT_TYPES
+from sync.log.newest_query import LAST_SPOKEN_QUERY
 
-_LAST_SPOKEN: Final = text("select device_id, max(hlc) as hlc from events where reach = 'cloud' group by device_id")
+_LAST_SPOKEN: Final = text(LAST_SPOKEN_QUERY)
 
 
 def read_registry(connection: Transaction) -> DeviceRegistry:
     """Read the registry of the account's devices."""
-    events = list(store.read_by_types(connection, REGISTRY_TYPES, after=0))
+    events = list(store.read_by_types(connection, DEVICE_EVENT_TYPES, after=0))
     last_spoken = read_last_spoken(connection) if any(map(is_recovery, events)) else {}
     return DeviceRegistry.of(events, last_spoken)
 

@@ -6,6 +6,7 @@ from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
 from sync.document.read.line_authors import LineAuthors, LineLabel, with_author_labels
+from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.model import Event, Origin
 from tests.unit.document.read.test_other_devices import event
 
@@ -23,7 +24,8 @@ def line(
 def marks(*events: Event) -> dict[str, str]:
     sources = LineAuthors({"here"})
     sources.add(events)
-    return {entry: label.zh for entry, label in sources.author_labels(SNAPSHOT, {"there": "书房【2】"}.get).items()}
+    registry = DeviceRegistry({"there": RegisteredDevice("书房【2】")})
+    return {entry: label.zh for entry, label in sources.author_labels(SNAPSHOT, registry).items()}
 
 
 def test_a_line_of_another_device_is_marked_with_its_name_and_one_typed_here_is_not() -> None:
@@ -62,6 +64,16 @@ def test_a_claimed_preference_counts_as_one_of_its_device() -> None:
     assert marks(claimed) == {"one": "来自 书房[2]"}
 
 
+def test_a_line_of_a_device_that_is_not_admitted_is_marked_as_a_new_devices() -> None:
+    """Its name is its own claim."""
+    sources = LineAuthors({"here"})
+    sources.add([line("one", "- 一", "there-1234")])
+    registry = DeviceRegistry({"there-1234": RegisteredDevice("用户")}, has_first=True)
+    assert sources.author_labels(SNAPSHOT, registry) == {
+        "one": LineLabel("来自 新设备 there-12", "from new device there-12")
+    }
+
+
 def test_a_mark_follows_the_bullet_and_nothing_else_changes() -> None:
     assert with_author_labels(SNAPSHOT, {}).text == TEXT
     shown = with_author_labels(SNAPSHOT, {"one": LineLabel("来自 书房", "from 书房"), "two": TOOL}).text
@@ -74,7 +86,7 @@ def test_an_exchange_of_another_program_is_marked_on_each_of_its_lines() -> None
     for origin, marked in (("tool", {"evt.q": TOOL, "evt.a": TOOL}), ("model-written", {})):
         sources = LineAuthors({"here"})
         sources.add([replace(here, origin=origin)])
-        assert sources.author_labels(snapshot, lambda _: None) == marked
+        assert sources.author_labels(snapshot, DeviceRegistry()) == marked
 
 
 def test_every_line_of_an_entry_is_marked_whatever_splits_it() -> None:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from sync.document.markdown.template import PREFERENCES
 from sync.document.read.device_digest import CONVERSATION_LINES, DEFAULT_WEIGHT, DEVICES_LIMIT, LINES_LIMIT
-from sync.document.read.other_devices import device_digests, device_infos, hidden_devices
+from sync.document.read.other_devices import device_digests
+from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.event_types import DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, EventScope
 
@@ -35,11 +36,13 @@ def event(kind: str, payload: dict[str, Any], *, local_date: str = "2026-01-08",
 
 
 def texts(*newest_first: Event, by_hand: Sequence[Event] = ()) -> list[str]:
-    return [line.text for device in device_digests(newest_first, by_hand, {}) for line in device.lines]
+    return [line.text for device in device_digests(newest_first, by_hand, DeviceRegistry()) for line in device.lines]
 
 
 def test_an_invalid_day_falls_back_to_the_event_time() -> None:
-    (device,) = device_digests([event("entry_added", {"entry_id": "a", "text": "一"}, local_date="2026-02-31")], [], {})
+    (device,) = device_digests(
+        [event("entry_added", {"entry_id": "a", "text": "一"}, local_date="2026-02-31")], [], DeviceRegistry()
+    )
     assert device.lines[0].date.isoformat() == "2026-01-08"
 
 
@@ -75,42 +78,24 @@ def test_half_of_an_exchange_can_be_removed() -> None:
     assert texts(event("entry_removed", {"entry_id": "evt_1.a"}, number=2), said) == ["用户问：问"]
 
 
-def test_the_newest_own_name_of_a_device_counts() -> None:
-    names = [event(DEVICE_REGISTERED, {"name": "新名"}, number=2), event(DEVICE_REGISTERED, {"name": "旧名"})]
-    assert device_infos(names)["device-b"].name == "新名"
-
-
-def test_a_name_from_the_user_outranks_a_later_own_name() -> None:
-    known = device_infos(
-        [
-            event(DEVICE_REGISTERED, {"name": "host.local", "platform": "Linux"}, number=3),
-            event(DEVICE_RENAMED, {"device_id": "device-b", "name": "书房"}, number=2),
-            event(DEVICE_RENAMED, {"device_id": "device-b", "name": "旧名"}, number=1),
-        ]
-    )
-    assert (known["device-b"].name, known["device-b"].platform) == ("书房", "Linux")
-
-
 def test_the_last_hide_or_show_of_a_device_counts() -> None:
     hide, show = ({"device_id": "device-b", "hidden": hidden} for hidden in (True, False))
-    assert hidden_devices(device_infos([event(DEVICE_HIDDEN, hide)])) == {"device-b"}
-    assert (
-        hidden_devices(device_infos([event(DEVICE_HIDDEN, show, number=2), event(DEVICE_HIDDEN, hide)])) == frozenset()
-    )
+    assert DeviceRegistry.of([event(DEVICE_HIDDEN, hide)]).hidden == {"device-b"}
+    assert DeviceRegistry.of([event(DEVICE_HIDDEN, show, number=2), event(DEVICE_HIDDEN, hide)]).hidden == frozenset()
 
 
 @pytest.mark.parametrize("payload", [{}, {"device_id": 5}, {"device_id": "device-b", "name": ["x"], "hidden": "yes"}])
 @pytest.mark.parametrize("kind", [DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN])
 def test_malformed_device_events_break_no_load(kind: str, payload: dict[str, Any]) -> None:
-    about = device_infos([event(kind, payload)])
-    assert hidden_devices(about) == frozenset()
-    (device,) = device_digests([event("exchange_recorded", {"question": 5})], [], about)
+    registry = DeviceRegistry.of([event(kind, payload)])
+    assert registry.hidden == frozenset()
+    (device,) = device_digests([event("exchange_recorded", {"question": 5})], [], registry)
     assert device.name == "device-b"
 
 
 @pytest.mark.parametrize("importance", [True, "0.9", 7, -1, float("nan"), None])
 def test_an_invalid_importance_counts_as_none(importance: object) -> None:
-    (device,) = device_digests([event("exchange_recorded", {"importance": importance})], [], {})
+    (device,) = device_digests([event("exchange_recorded", {"importance": importance})], [], DeviceRegistry())
     assert {line.weight for line in device.lines} == {DEFAULT_WEIGHT}
 
 
@@ -145,6 +130,6 @@ def test_a_device_with_many_preferences_still_shows_its_last_conversations() -> 
 
 def test_only_the_last_active_devices_are_shown() -> None:
     events = [replace(said(number), device_id=f"device-{number}") for number in range(9, 0, -1)]
-    assert [device.device_id for device in device_digests(events, [], {})] == [
+    assert [device.device_id for device in device_digests(events, [], DeviceRegistry())] == [
         f"device-{number}" for number in range(9, 9 - DEVICES_LIMIT, -1)
     ]
