@@ -1,6 +1,7 @@
 """Commands that only read, beside a sidecar that was stopped while it held the write lock."""
 
 import json
+import os
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ def _stop_while_writing(home: Home, sidecar: Sidecar) -> bool:
         sidecar.send("memory/update", userMessage=f"爬山要带什么 {number}", aiResponse="水")
     for _ in range(200):
         sidecar.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, sidecar.process.pid, os.WSTOPPED)  # until then it could still let the lock go
         if _is_locked(home):
             return True
         sidecar.process.send_signal(signal.SIGCONT)
