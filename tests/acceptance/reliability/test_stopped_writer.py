@@ -1,7 +1,6 @@
 """Commands that only read, beside a sidecar that was stopped while it held the write lock."""
 
 import json
-import os
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -51,11 +50,16 @@ def _stop_while_writing(home: Home, sidecar: Sidecar) -> bool:
         sidecar.send("memory/update", userMessage=f"爬山要带什么 {number}", aiResponse="水")
     for _ in range(200):
         sidecar.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, sidecar.process.pid, os.WSTOPPED)  # until then it could still let the lock go
+        wait_until(lambda: _is_stopped(sidecar))  # before that it could still let the lock go
         if _is_locked(home):
             return True
         sidecar.process.send_signal(signal.SIGCONT)
     return False
+
+
+def _is_stopped(sidecar: Sidecar) -> bool:
+    status = Path("/proc", str(sidecar.process.pid), "stat").read_text()  # Linux
+    return status.rpartition(")")[2].split()[0] in {"T", "t"}
 
 
 def _is_locked(home: Home) -> bool:
