@@ -254,6 +254,7 @@ export interface FactExplanationJson {
 }
 
 export interface FactJson {
+  author: 'app' | 'device' | 'file' | 'model' | 'program' | 'user';
   confidence: number;
   deviceId: string;
   evidence: Array<string>;

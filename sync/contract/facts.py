@@ -1,7 +1,9 @@
 """Answers about facts, and how they become JSON."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from sync.log.authorship import Author, AuthorName
 
 if TYPE_CHECKING:  # named only in annotations
     from sync.understanding.model import Fact, FactAnswer, RecordedStatement
@@ -16,7 +18,7 @@ class FactJson(TypedDict):
     """`subject`: user, or project:<id>. `evidence`: ids of the exchanges in which it was stated, oldest first.
 
     `slot`: the topic that it answers, such as editor; a newer fact of the same slot replaces it. `deviceId`: where it
-    was stated first.
+    was stated first. `author`: who said it, as this device sees it.
     """
 
     factId: str
@@ -34,6 +36,7 @@ class FactJson(TypedDict):
     validUntil: str | None
     supersededBy: str | None
     deviceId: str
+    author: AuthorName
 
 
 class FactCountsJson(TypedDict):
@@ -84,7 +87,12 @@ class FactExplanationJson(TypedDict):
     supersedes: list[FactJson]
 
 
-def fact_to_json(fact: "Fact", device_id: str) -> FactJson:
+_AUTHORS: Final = {"agent-proposed": Author.PROGRAM, "imported": Author.FILE, "other-device": Author.DEVICE}
+
+
+def fact_to_json(fact: "Fact", facts: "Facts", own_device_ids: Collection[str]) -> FactJson:
+    device_id = facts.device_of(fact)
+    said_by = Author.USER if device_id in own_device_ids else Author.DEVICE
     return {
         "factId": fact.fact_id,
         "kind": fact.kind.value,
@@ -101,10 +109,11 @@ def fact_to_json(fact: "Fact", device_id: str) -> FactJson:
         "validUntil": fact.valid_until,
         "supersededBy": fact.superseded_by,
         "deviceId": device_id,
+        "author": _AUTHORS.get(fact.origin.value, said_by).value,
     }
 
 
-def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts") -> FactsJson:
+def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts", own_device_ids: Collection[str]) -> FactsJson:
     statuses = [fact.status.value for fact in facts.facts]
     counts: FactCountsJson = {
         "active": statuses.count("active"),
@@ -112,15 +121,17 @@ def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts") -> FactsJson:
         "superseded": statuses.count("superseded"),
         "retracted": statuses.count("retracted"),
     }
-    return {"facts": [fact_to_json(fact, facts.device_of(fact)) for fact in chosen], "counts": counts}
+    return {"facts": [fact_to_json(fact, facts, own_device_ids) for fact in chosen], "counts": counts}
 
 
-def fact_explanation_to_json(explained: "FactExplanation", facts: "Facts") -> FactExplanationJson:
+def fact_explanation_to_json(
+    explained: "FactExplanation", facts: "Facts", own_device_ids: Collection[str]
+) -> FactExplanationJson:
     return {
-        "fact": fact_to_json(explained.fact, facts.device_of(explained.fact)),
+        "fact": fact_to_json(explained.fact, facts, own_device_ids),
         "statements": [_statement_to_json(one) for one in explained.statements],
         "verdicts": [_verdict_to_json(one) for one in explained.answers],
-        "supersedes": [fact_to_json(fact, facts.device_of(fact)) for fact in explained.supersedes],
+        "supersedes": [fact_to_json(fact, facts, own_device_ids) for fact in explained.supersedes],
     }
 
 

@@ -58,16 +58,9 @@ _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
 
 
 def statement_key(text: str) -> str:
-    """The letters of a statement in sorted order: word order, spaces, punctuation and particles do not count."""
-    letters = "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
-    return "".join(sorted(_PARTICLES.sub("", letters) or letters))
-
-
-def is_same_statement(older: Statement, newer: Statement) -> bool:
-    """Whether two statements with the same key say the same: a change between two things is read in its order."""
-    if newer.change is None and older.change is None and newer.former is None:
-        return older.is_negative == newer.is_negative
-    return _letters(older.text) == _letters(newer.text)
+    """The letters and digits of a statement in their order: spaces, punctuation and particles do not count."""
+    letters = _letters(text)
+    return _PARTICLES.sub("", letters) or letters
 
 
 @lru_cache(maxsize=16_384)

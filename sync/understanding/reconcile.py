@@ -14,7 +14,6 @@ from sync.understanding.likeness import (
     ActiveFacts,
     is_about_same_person,
     is_contained,
-    is_same_statement,
     statement_key,
     without_part,
 )
@@ -215,19 +214,17 @@ class _FactBook:
         return self._drafts[fact_id]
 
     def _is_repeat(self, fact_id: str, said: RecordedStatement) -> bool:
-        """Whether a statement repeats the fact of the same key.
-
-        A superseded fact that the user states again is a new one, and so is the former text of an edited one.
-        """
+        """Whether a statement repeats the fact of its key; not a superseded one, nor the former text of an edit."""
         draft = self._drafts[fact_id]
         if draft.status is FactStatus.SUPERSEDED:
             return False
         is_removed_for_all = draft.status is not FactStatus.RETRACTED or draft.is_removal_admitted
         if not is_removed_for_all and said.device_id not in draft.devices:
             return False  # no device removes beforehand what another one says
-        if statement_key(draft.statement.text) != statement_key(said.statement.text):
-            return False
-        return is_same_statement(draft.statement, said.statement)
+        if self._admitted.allows(said) and not (draft.is_admitted or self._admitted.allows(draft.first)):
+            return False  # what the user says is their own fact, whoever claimed the same before
+        is_same = statement_key(draft.statement.text) == statement_key(said.statement.text)
+        return is_same and draft.statement.is_negative == said.statement.is_negative
 
     def _add_evidence(self, fact_id: str, said: RecordedStatement) -> None:
         """Add a repeated statement. The user's own words make a candidate active; a retracted fact stays retracted."""
@@ -239,10 +236,11 @@ class _FactBook:
             draft.doubt *= 1.0 - said.statement.confidence
         is_trusted, statement = said.origin in TRUSTED, said.statement
         is_dated = statement.valid_until not in {None, draft.valid_until} and draft.status is not FactStatus.RETRACTED
-        if is_dated and self._may_change(said, [fact_id], after=f"{draft.statement.text} ({statement.valid_until})"):
+        after = f"{draft.statement.text} ({statement.valid_until})"
+        if is_trusted and is_dated and self._may_change(said, [fact_id], after=after):
             draft.valid_until = statement.valid_until  # a plan of last year is one of this year again
         if is_trusted and draft.status is FactStatus.CANDIDATE:
-            self._activate(fact_id, said, statement)  # what it ends is what the user said, not another device
+            self._activate(fact_id, said, statement)
         draft.devices |= {said.device_id} if is_trusted else set()
 
     def _contradicts(self, said: RecordedStatement) -> bool:
@@ -276,6 +274,8 @@ class _FactBook:
             changed = self._ended_by(subject, statement, besides=(*ended, fact_id))
         if not self._may_change(by, [fact_id, *ended, *filter(None, [changed])], after=statement.text):
             return
+        if isinstance(by, RecordedStatement) and not self._admitted.allows(by):
+            return  # what a device states before it is admitted is a candidate, also if it would change nothing
         self._take_words(winner, by, statement)
         winner.status = FactStatus.ACTIVE
         for name in ended:
@@ -288,7 +288,7 @@ class _FactBook:
         """Note whose words a fact has from now on, and that the user stands by it."""
         winner.is_admitted = self._admitted.allows(by)
         if isinstance(by, RecordedStatement):
-            winner.origin, winner.statement = by.origin, statement
+            winner.origin, winner.statement, winner.valid_until = by.origin, statement, statement.valid_until
             return
         if by.statement is not None:
             winner.statement, winner.devices = statement, set()

@@ -114,7 +114,8 @@ def _show_review(result: dict[str, Any]) -> None:
         return
     typer.echo(f"{result['counts']['candidate']} 条待确认，用 facts confirm 或 facts reject 回答：")
     for fact in result["facts"]:
-        typer.echo(f"{_line(fact)}（{ORIGINS[fact['origin']]}）")
+        said_by = "" if fact["author"] == "device" else f"（{ORIGINS[fact['origin']]}）"
+        typer.echo(_line(fact) + said_by)
 
 
 def _show_answer(done: str) -> Any:
@@ -146,7 +147,8 @@ def _show_explanation(result: dict[str, Any]) -> None:
 
 def _line(fact: dict[str, Any]) -> str:
     status = "" if fact["status"] == "active" else f"（{_status(fact)}）"
-    return f"- [{fact['factId']}] {fact['statement']}{status}"
+    elsewhere = "（其他设备）" if fact["author"] == "device" else ""
+    return f"- [{fact['factId']}] {fact['statement']}{status}{elsewhere}"
 
 
 def _status(fact: dict[str, Any]) -> str:

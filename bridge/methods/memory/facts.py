@@ -68,13 +68,13 @@ async def list_facts(app: App, params: FactFilter) -> FactsJson:
     """What is known, newest first."""
     facts = await app.facts().current()
     chosen = [fact for fact in reversed(facts.facts) if _is_selected(fact, params)]
-    return contract.facts_to_json(chosen[: params.limit], facts)
+    return contract.facts_to_json(chosen[: params.limit], facts, app.log.own_device_ids)
 
 
 async def review(app: App, params: FactReview) -> FactsJson:
     """The candidates: what waits for the user's confirmation, oldest first. None of it counts as known."""
     facts = await app.facts().current()
-    return contract.facts_to_json(facts.candidates[: params.limit], facts)
+    return contract.facts_to_json(facts.candidates[: params.limit], facts, app.log.own_device_ids)
 
 
 async def confirm(app: App, params: FactId) -> FactAnswerJson:
@@ -100,12 +100,12 @@ async def retract(app: App, params: FactRetraction) -> FactAnswerJson:
 async def explain(app: App, params: FactId) -> FactExplanationJson:
     """Why a fact is what it is: its statements, the user's answers, what it replaced."""
     explained = await app.facts().explain(params.fact_id)
-    return contract.fact_explanation_to_json(explained, await app.facts().current())
+    return contract.fact_explanation_to_json(explained, await app.facts().current(), app.log.own_device_ids)
 
 
 async def _answered(app: App, fact: Fact) -> FactAnswerJson:
     facts = await app.facts().current()
-    return {"fact": contract.fact_to_json(fact, facts.device_of(fact))}
+    return {"fact": contract.fact_to_json(fact, facts, app.log.own_device_ids)}
 
 
 def _is_selected(fact: Fact, wanted: FactFilter) -> bool:

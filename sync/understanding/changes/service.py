@@ -115,7 +115,7 @@ class ForeignChangeService:
 
 def _chosen(changes: Sequence[ForeignChange], facts: Facts, names: Sequence[str], *, accepted: bool) -> Iterator[str]:
     """The changes that a person names. One that was answered before can be named again, by its whole id."""
-    waiting = [one for one in changes if one.waits and not (accepted and one.is_vital)]
+    waiting = [one for one in changes if one.waits and not (accepted and _is_vital(one))]
     if not names:
         yield from (one.event_id for one in waiting)
     for name in names:
@@ -130,11 +130,18 @@ def _chosen(changes: Sequence[ForeignChange], facts: Facts, names: Sequence[str]
         yield from found
 
 
+def _is_vital(change: ForeignChange) -> bool:
+    """Whether a change is about identity, health or safety: by its facts, or by its own words whatever it claims."""
+    from sync.understanding.extractor import extract_statements  # noqa: PLC0415 - not before something waits
+
+    return change.is_vital or any(one.is_vital for one in extract_statements(change.after or ""))
+
+
 def _parts(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[start : start + IDS_PER_ANSWER] for start in range(0, len(ids), IDS_PER_ANSWER))
 
 
 def _to_json(change: ForeignChange) -> ForeignChangeJson:
     return ForeignChangeJson(
-        change.event_id, change.kind, change.before, change.after, change.recorded_at, change.is_vital, change.waits
+        change.event_id, change.kind, change.before, change.after, change.recorded_at, _is_vital(change), change.waits
     )

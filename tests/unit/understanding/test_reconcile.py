@@ -53,6 +53,20 @@ def test_a_repeated_statement_is_evidence_whatever_its_word_order_and_particles(
     assert fact.evidence == ("e1", "e2", "e3")
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("我女儿的生日是3月12日", "我女儿的生日是12月3日"),
+        ("我的工号是 1203", "我的工号是 1230"),
+        ("Tom reports to Mary", "Mary reports to Tom"),
+        ("张姐是李哥的上司", "李哥是张姐的上司"),
+    ],
+)
+def test_the_same_signs_in_another_order_are_another_statement(first: str, second: str) -> None:
+    assert statuses(said(1, first), said(2, second))[second] == "active"
+    assert statuses(said(1, first, slot="one"), said(2, second, slot="one")) == {first: "superseded", second: "active"}
+
+
 def test_a_superseded_statement_that_is_said_again_is_active_again() -> None:
     facts = facts_of(
         said(1, "回答都用中文", slot="reply.language"),

@@ -114,6 +114,41 @@ def test_no_device_takes_a_fact_away_before_it_is_stated() -> None:
     assert facts_of(opposite, said(2, "我喜欢咖啡", HOME, slot=None))["我喜欢咖啡"] == "active"
 
 
+CLAIMS = [
+    said(1, ALLERGY, valid_until="2026-01-01"),
+    said(1, "我对花生过敏的", slot="other", is_negative=False),
+    said(1, ALLERGY, kind=FactKind.HABIT, change=Change.ENDS, former="花粉"),
+    replace(said(1, ALLERGY, valid_until="2020-01-01"), origin=FactOrigin.AGENT_PROPOSED),
+    replace(said(1, ALLERGY, HOME, valid_until="2020-01-01"), origin=FactOrigin.AGENT_PROPOSED),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_was_claimed_before_the_user_said_it_leaves_no_trace_in_their_fact(claim: RecordedStatement) -> None:
+    own = said(2, ALLERGY, HOME)
+    (fact,) = [one for one in timeline(claim, own).facts() if one.status is FactStatus.ACTIVE]
+    assert (fact.statement, fact.kind, fact.slot, fact.valid_until) == (
+        ALLERGY,
+        own.statement.kind,
+        "diet.allergy",
+        None,
+    )
+    assert timeline(claim, own, said(3, ALLERGY)).facts()[-1].status is FactStatus.ACTIVE
+
+
+def test_a_program_ends_no_fact_by_repeating_it_with_a_day_that_is_over() -> None:
+    repeated = replace(said(2, ALLERGY, HOME, valid_until="2020-01-01"), origin=FactOrigin.AGENT_PROPOSED)
+    (fact,) = timeline(said(1, ALLERGY, HOME), repeated).facts()
+    assert (fact.status, fact.valid_until) == (FactStatus.ACTIVE, None)
+
+
+def test_what_a_device_states_before_it_is_admitted_is_a_candidate_elsewhere() -> None:
+    stated = said(1, "我养了一只猫", slot=None)
+    assert facts_of(stated, stated) == {"我养了一只猫": "candidate"}
+    assert facts_of(stated, admitted=AdmittedDevices({THIEF: None})) == {"我养了一只猫": "active"}
+    assert facts_of(stated, admitted=replace(ADMITTED, answers={"f1": True})) == {"我养了一只猫": "active"}
+
+
 def test_a_device_changes_its_own_facts_and_an_event_that_nothing_proves_changes_none() -> None:
     own = said(1, "我用 Vim", slot="editor")
     assert facts_of(own, answered(2, 1, AnswerKind.RETRACTED)) == {"我用 Vim": "retracted"}
