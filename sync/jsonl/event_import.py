@@ -18,7 +18,7 @@ from sync.clock import Clock
 from sync.cloud.auth.event_signer import DeviceKeys, EventSigner
 from sync.db.engine import Transaction
 from sync.errors import InvalidInput, RedactionFailed
-from sync.jsonl.imported_drafts import ImportNames, draft_import
+from sync.jsonl.imported_drafts import ImportNames, draft_import, source_line
 from sync.jsonl.model import ImportCounts
 from sync.lan.store import insert_received
 from sync.log import erased_store, outbox_store, store
@@ -87,12 +87,12 @@ class EventImport:
         for label, value in values:
             if is_excluded_from_import(value.get("type")):
                 continue
-            event = None  # unless its envelope is whole
-            with suppress(InvalidInput):
-                event = from_wire(value)
+            event = _whole_event(value)
             if event is not None and self._is_proven(event, value):
                 batch.proven.append(event)
                 continue
+            name, value = value.get("event_id"), source_line(value)  # noqa: PLW2901 - what it was imported from
+            event = _whole_event(value)
             batch.unproven += [event] if event else []
             try:
                 draft = draft_import(value, event, self._intake, self._names)
@@ -100,9 +100,10 @@ class EventImport:
                 result.refuse(label, error.message)
                 continue
             if draft is not None:
-                payload, name = value.get("payload"), value.get("event_id")
+                self._names.new_ids[str(name)] = str(draft.event_id)
+                payload, source_id = value.get("payload"), value.get("event_id")
                 is_cut = isinstance(payload, dict) and self._intake.is_shortened(draft.type, payload)
-                batch.others.append(_Candidate(draft, name if isinstance(name, str) else None, event, is_cut))
+                batch.others.append(_Candidate(draft, source_id if isinstance(source_id, str) else None, event, is_cut))
         return batch
 
     def _is_proven(self, event: Event, value: Mapping[str, Any]) -> bool:
@@ -159,6 +160,13 @@ def decode_lines(lines: Iterable[tuple[int, bytes]], result: ImportCounts) -> It
             result.refuse(number, "an event is a JSON object")
         else:
             yield number, value
+
+
+def _whole_event(value: Mapping[str, Any]) -> Event | None:
+    """Return the event of a line; None if its envelope is not whole."""
+    with suppress(InvalidInput):
+        return from_wire(value)
+    return None
 
 
 def _with_free_numbers(connection: Transaction, new: Sequence[Event]) -> list[Event]:

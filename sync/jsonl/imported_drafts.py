@@ -1,6 +1,7 @@
 """Make an event of a file that nothing proves into a draft of this device. Pure.
 
-The id is a hash of the source's device, id, HLC and payload, so the same line makes the same event on every device.
+The id is a hash of the source's device, id, HLC and payload, so the same line, or a copy of it that another import
+made, is the same event on every device.
 Ids that the payload names become others too: a file can refer to what is in it and never to what was here before.
 """
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from sync.log.event_catalogue import INTERNAL_TYPES
 from sync.log.event_types import RETRACTING_TYPES
 from sync.log.ingest import DraftBuilder
-from sync.log.model import MAX_EVENT_ID_LENGTH, Door, Event, EventDraft, Origin
+from sync.log.model import IMPORTED_FROM_FIELD, MAX_EVENT_ID_LENGTH, Door, Event, EventDraft, Origin
 
 _REFERENCES: Final = frozenset({"after", "evidence", "repeats", "of", "undoes", "into"})
 _NO_REFERENCES: Final = frozenset({"session_id", "source_session_id", "project_id", "device_id"})
@@ -24,12 +25,15 @@ _PREFIX: Final = re.compile("[a-z]{1,8}[-_]|")
 
 
 class ImportNames(msgspec.Struct, frozen=True):
-    """The new event ids of the lines so far, by the ids in the file."""
+    """The new event ids of the lines so far, by the ids in the file. `is_blank`: for an id, payloads name nothing."""
 
     new_ids: dict[str, str]
+    is_blank: bool = False
 
     def renamed(self, name: str) -> str:
         """Return the id here of something that a payload of the file names."""
+        if self.is_blank:
+            return ""
         base, dot, rest = name.partition(".")
         for known, suffix in ((name, ""), (base, dot + rest)):
             if known in self.new_ids:
@@ -52,6 +56,15 @@ class ImportNames(msgspec.Struct, frozen=True):
         return self.renamed(value) if is_reference and isinstance(value, str) else value
 
 
+def source_line(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a line that another import made as the line that it was made of, so that both make one event."""
+    source = value.get(IMPORTED_FROM_FIELD)
+    names = ("event_id", "device_id", "hlc")
+    if not isinstance(source, Mapping) or not all(isinstance(source.get(name), str) for name in names):
+        return value
+    return {**value, **{name: source[name] for name in names}, "origin": source.get("origin")}
+
+
 def draft_import(
     value: Mapping[str, Any], event: Event | None, intake: DraftBuilder, names: ImportNames
 ) -> EventDraft | None:
@@ -62,7 +75,9 @@ def draft_import(
     if value.get("type") in RETRACTING_TYPES or value.get("type") in INTERNAL_TYPES:
         return None
     payload = value.get("payload", {})
-    identity = (event.device_id, event.event_id, event.hlc, payload) if event else (dict(value),)
+    identity: tuple[object, ...] = (dict(value),)
+    if event is not None:  # another import gives what the payload names other ids
+        identity = (event.device_id, event.event_id, event.hlc, ImportNames({}, is_blank=True).payload(event.payload))
     event_id = "evt_" + _digest(*identity)
     if isinstance(given := value.get("event_id"), str):
         names.new_ids[given] = event_id

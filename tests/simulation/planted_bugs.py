@@ -8,7 +8,7 @@ import asyncio
 import dataclasses
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ import sync.document.capture.exchange_events
 import sync.document.merge.three_way
 import sync.document.surfaces.memory_file
 import sync.document.versions.surface_edits
+import sync.jsonl.event_import
 import sync.lan.store
 import sync.log.envelope
 import sync.log.store
@@ -36,10 +37,11 @@ import sync.recall.index.indexer
 import sync.retention.service
 import sync.system.atomic_swap
 import sync.system.files
+import sync.understanding.projection
 import tests.fake_cloud.documents
 import tests.fake_cloud.server
 from sync.archive.archive_file import WrittenArchive
-from sync.clock import Clock, format_hlc, timestamp
+from sync.clock import Clock, format_hlc, next_hlc, timestamp, to_unix_ms
 from sync.cloud import replication_store as cloud_store
 from sync.cloud.auth import device_key_store, owner_store
 from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
@@ -58,6 +60,7 @@ from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.errors import StorageError
 from sync.lan.protocol.frames import Have
 from sync.lan.protocol.have_want import Action, PeerConversation
+from sync.lan.store import insert_received
 from sync.lan.transport.trust import RefusalCause, TrustList
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -68,6 +71,7 @@ from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent,
 from sync.redaction import Redactor
 from sync.redaction.redactor import _RedactingCleaner
 from sync.system.process_lock import ProcessLock
+from sync.understanding.changes.admission import EVERY_DEVICE
 from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer
@@ -76,6 +80,7 @@ from tests.simulation.simulator import run
 from tests.simulation.workload.plan import (
     ASKING,
     ERASED,
+    IMPORTING,
     LAN,
     PAIRING,
     PAUSING,
@@ -255,6 +260,16 @@ _ONE_ID_OF_PROGRAMS: Final[tuple[Patch, ...]] = (
     (sync.log.store, "client_event_id", _same_id_everywhere),
     (identity_store, "client_event_id", _same_id_everywhere),
 )
+
+
+def _minted(
+    connection: Transaction, received: Sequence[Event], clock: Clock, *, own_device_ids: Collection[str]
+) -> None:
+    """What another device recorded becomes this one's under its known id, as imports did before."""
+    for one in received:
+        minted = replace(one, device_id=min(own_device_ids), hlc=next_hlc(one.hlc, to_unix_ms(clock.now())))
+        insert_received(connection, [minted], clock, own_device_ids=own_device_ids)
+
 
 _taken = ProcessLock.hold
 
@@ -491,6 +506,14 @@ BUGS: Final = (
         ((LineAuthors, "author_labels", _always(answer={})),),
         19,
         PROGRAMS,
+    ),
+    PlantedBug("an import mints what it knows", ((sync.jsonl.event_import, "insert_received", _minted),), 1, IMPORTING),
+    PlantedBug(
+        "a device that is not admitted replaces facts of others",
+        ((sync.understanding.projection, "admitted_devices", _always(EVERY_DEVICE)),),
+        11,
+        STATING,
+        shown_by="is not admitted",
     ),
     PlantedBug("a session is refreshed by whoever comes", ((ProcessLock, "hold", _not_alone),), 7),
     PlantedBug(

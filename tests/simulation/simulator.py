@@ -24,7 +24,14 @@ from tests.simulation.checks.expected_state import ExpectedState
 from tests.simulation.host.device import SimulatedDevice, SimulationContext
 from tests.simulation.host.network import NetworkLine, SimulatedServer
 from tests.simulation.host.simulated_host import DeviceClock, ProcessDied, SimulatedHost
-from tests.simulation.workload import actions, client_actions, fact_actions, lan_actions, program_actions
+from tests.simulation.workload import (
+    actions,
+    client_actions,
+    fact_actions,
+    import_actions,
+    lan_actions,
+    program_actions,
+)
 from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import ASKED_FROM, ASKING, SLOW, PlanStep, SimulationPlan, make_plan
 from tests.support import VirtualTimeLoop
@@ -35,7 +42,7 @@ TURNS: Final = 3  # copies of one home, at most
 PATIENCE: Final = 900.0  # simulated seconds that one action of the tail may take
 IN_ORDER: Final = 4  # one of so many plain runs ends its programs orderly
 MEMORY: Final = Path("/dev/shm")
-ACTS: Final = {**actions.ACTS, **lan_actions.ACTS, **client_actions.ACTS, **program_actions.ACTS}
+ACTS: Final = {**actions.ACTS, **lan_actions.ACTS, **client_actions.ACTS, **program_actions.ACTS, **import_actions.ACTS}
 
 
 @dataclass(frozen=True, slots=True)

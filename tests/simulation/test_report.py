@@ -11,6 +11,7 @@ from tests.simulation.workload.plan import (
     ASKING,
     AWAY,
     BESIDES,
+    IMPORTING,
     KINDS,
     LAN,
     PAIRING,
@@ -21,6 +22,7 @@ from tests.simulation.workload.plan import (
 
 NEW = {
     AWAY,
+    IMPORTING,
     LAN,
     PAIRING,
     PROGRAMS,

@@ -1,8 +1,9 @@
 """The authors of lines: labels for those that the user did not write on this device.
 
 The newest event that adds, edits or moves a line decides; `author_of` says who wrote it. Lines of other devices are in
-a document that an earlier version kept for several devices. If the user wrote the same words here, the line is theirs.
-Labels are in what an assistant reads (`content`, the system prompt), never in the document.
+a document that an earlier version kept for several devices, and where two devices imported the same line. If the user
+wrote the same words here, the line is theirs. Labels are in what an assistant reads (`content`, the system prompt),
+never in the document.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,11 +29,12 @@ OTHER_AUTHORS_SQL: Final = """
 select * from events indexed by events_of_others
 where type in ('entry_added', 'entry_edited', 'entry_moved') and (origin not in ('user-typed', 'imported')
   or json_extract(extra, '$.door') in ('app_db', 'cloud_document', 'import', 'program', 'project'))
-  and position > :after and device_id in (select value from json_each(:own)) limit 1
+  and position > :after
+  and (device_id in (select value from json_each(:own)) or json_extract(extra, '$.door') = 'import') limit 1
 """
 LINE_EVENTS_SQL: Final = """
 select * from events where position > :after and type in ('entry_added', 'entry_edited', 'entry_moved')
-  and (:everyone or device_id in (select value from json_each(:own)))
+  and (:everyone or device_id in (select value from json_each(:own)) or json_extract(extra, '$.door') = 'import')
 union all
 select * from events
 where :everyone and position > :after and type = 'exchange_recorded' and payload like '%"preferences"%'
@@ -78,7 +80,7 @@ class LineAuthors:
         In a document that was never shared, all lines are the device's own unless a program appended one.
         """
         own = msgspec.json.encode(sorted(self._own_device_ids)).decode()
-        shown = {entry_id[:-2] for entry_id in snapshot.ids if entry_id.endswith(".q")} - self._seen_exchanges
+        shown = {entry_id[:-2] for entry_id in snapshot.ids if entry_id.endswith((".q", ".a"))} - self._seen_exchanges
         if shown:
             self.add(run_query(EXCHANGES_SQL, {"ids": msgspec.json.encode(sorted(shown)).decode(), "own": own}))
             self._seen_exchanges |= shown

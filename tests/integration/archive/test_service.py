@@ -189,6 +189,23 @@ async def test_a_file_that_nothing_proves_erases_nothing_and_names_only_its_own_
     assert exchange.event_id != "evt_x"
 
 
+async def test_a_copy_that_another_import_made_is_the_same_event_and_the_original_is_known(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    entry = {"entry_id": "ent_1", "section": ["用户偏好"], "after": "", "text": "- 一"}
+    await device.log.append([device.intake.build({"type": "entry_added", "payload": entry})])
+    original = await export(device, tmp_path / "original.xbm")
+    await import_archive(other, original)
+    copy = await export(other, tmp_path / "copy.xbm")
+    assert (await import_archive(device, copy)).recorded == 0
+    async with open_device(tmp_path / "c", new_server(), device_id="device-c", single_threaded=True) as third:
+        for path in (copy, original):
+            await import_archive(third, path)
+        (found,) = await third.events()
+        assert found.event_id == (await other.events())[0].event_id
+        assert found.extra["imported_from"] == (await other.events())[0].extra["imported_from"]
+
+
 async def test_a_signed_archive_proves_nothing_that_its_exporter_had_no_proof_of(
     device: Device, other: Device, tmp_path: Path
 ) -> None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from sync.log.envelope import to_wire
 from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
 from sync.log.integrity.store import _CHECKS
-from sync.log.model import erased_by
+from sync.log.model import Origin, erased_by
 from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.workload.editor import FOOTER
-from tests.simulation.workload.plan import LAN, PAIRING
+from tests.simulation.workload.plan import IMPORTING, LAN, PAIRING
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -87,7 +87,7 @@ def find_defects(world: "Simulator", views: Views, held: list[ProfileState]) -> 
             if profile.owner == user and not revoked(world, user, profile.device):
                 found += _check_converged(world, user, profile)
     found += _check_acknowledged(world, held)
-    found += _check_agreement(held)
+    found += _check_agreement(world, held)
     found += _check_remembered(world, held)
     found += _check_shown(world, held)
     found += _check_resurrected(world)
@@ -141,7 +141,7 @@ def _check_numbering(world: "Simulator", user: str) -> Iterator[str]:
     stored = world.server.user_logs[user].events
     if [event.server_seq for event in stored] != list(range(1, len(stored) + 1)):
         yield f"{user}: the server's numbers are not dense"
-    exchanges = [event for event in stored if event.type == "exchange_recorded"]
+    exchanges = [event for event in stored if event.type == "exchange_recorded" and event.origin != Origin.IMPORTED]
     for what, keys in (
         ("event", [event.event_id for event in stored]),
         ("number of a replica", [(event.replica_id, event.replica_seq) for event in stored]),
@@ -196,11 +196,17 @@ def _check_acknowledged(world: "Simulator", held: list[ProfileState]) -> Iterato
                 yield f"{profile.name}: {event.event_id} counts as sent, and the server has another event under its id"
 
 
-def _check_agreement(held: list[ProfileState]) -> Iterator[str]:
-    """An event is the same event in every database, also before the server has it (I3)."""
+def _check_agreement(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """An event is the same event in every database, also before the server has it (I3).
+
+    Of what two devices imported the server's copy decides, unless it refuses it or the device.
+    """
     known: dict[str, tuple[str, dict[str, Any]]] = {}
     for profile in held:
+        is_cut_off = profile.owner is not None and revoked(world, profile.owner, profile.device)
         for event_id, row in profile.events.items():
+            if row["origin"] == Origin.IMPORTED and (is_cut_off or event_id in world.server.refused_event_ids):
+                continue
             first, other = known.setdefault(event_id, (profile.name, row))
             if different := [name for name in IDENTITY if row[name] != other[name]]:
                 yield f"{profile.name}: {event_id} differs from that of {first} in {different}"
@@ -353,7 +359,7 @@ def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
 def _peer_only_events(world: "Simulator", profile: ProfileState) -> set[str]:
     """Events that a peer sent and their author, revoked or restored from a backup, will not send to the server."""
     memory = world.server.user_logs.get(profile.owner or "")
-    if world.plan.kinds.isdisjoint((LAN, PAIRING)) or memory is None:
+    if world.plan.kinds.isdisjoint((LAN, PAIRING, IMPORTING)) or memory is None:
         return set()
     owner = str(profile.owner)
     silent = [device for device in world.devices if device.emptied or revoked(world, owner, device)]

@@ -23,7 +23,7 @@ from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
 from tests.simulation.workload import client_actions, fact_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
-from tests.simulation.workload.plan import LAN, PAIRING, PlanStep
+from tests.simulation.workload.plan import LAN, PAIRING, STATING, PlanStep
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -612,16 +612,19 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
 
 async def _answer_questions(world: "Simulator", device: SimulatedDevice, app: App) -> None:
     """The user wants a lost file back, admits their devices, and wants the erasures that wait for them."""
-    await world.run_on_device(device, "admit", lambda: _admit_devices(app))
+    await world.run_on_device(device, "admit", lambda: _admit_devices(world, device, app))
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
     elif device.query(app.log.database.path, ERASURE_WAITS):
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
 
 
-async def _admit_devices(app: App) -> None:
+async def _admit_devices(world: "Simulator", device: SimulatedDevice, app: App) -> None:
     registry = await app.devices.registry()
-    for device_id in registry.waiting() if registry.is_admitted(app.log.device_id) else ():
+    waiting = registry.waiting() if registry.is_admitted(app.log.device_id) else []
+    if waiting and STATING in world.plan.kinds:
+        await fact_actions.check_unadmitted(world, device, app, waiting)
+    for device_id in waiting:
         await app.devices.record_admission(device_id)
 
 

@@ -40,7 +40,7 @@ SAYS: Final = frozenset(
 )
 
 
-def _method_context(app: App) -> Context[AppProvider]:
+def method_context(app: App) -> Context[AppProvider]:
     return Context(OpenAppProvider(app))
 
 
@@ -103,9 +103,12 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
 def check_labels(world: "Simulator", device: SimulatedDevice, content: str) -> None:
     """Each line that another device or a program wrote names its author. A copied home knows its original's lines."""
     authors = {word: fact for fact in world.expected.facts for word in fact.words}
+    excluded = world.expected.taken | device.claimed
     for line in content.splitlines():
         words = words_of(line)
-        facts = [authors[word] for word in words if word in authors and word not in world.expected.taken]
+        if words and words[0] in device.imported and words[0] in world.expected.changed:
+            continue  # the user has made it a line of their own
+        facts = [authors[word] for word in words if word in authors and word not in excluded]
         is_foreign = any(fact.device != device.name for fact in facts) and not world.copied
         is_programs = bool(facts) and all(fact.by_program for fact in facts)
         if (is_foreign and "【" not in line) or (is_programs and "工具" not in line):
@@ -377,7 +380,7 @@ async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chan
     ):
         return  # also if the program has read and then died of something else
     expired = _requested_event_ids(device.events_of(database), PAYLOAD_EXPIRED)
-    await world.run_on_device(device, "archive", lambda: retention.apply(_method_context(app), bounds))
+    await world.run_on_device(device, "archive", lambda: retention.apply(method_context(app), bounds))
     after = device.events_of(database)
     unread = list(after)[device.read_to.get(database, 0) :]
     if early := sorted((_requested_event_ids(after, PAYLOAD_EXPIRED) - expired).intersection(unread)):

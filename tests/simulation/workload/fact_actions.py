@@ -5,7 +5,7 @@ The statements come from a short list, so that devices say the same, contradict 
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bridge.methods.memory import facts as fact_methods
@@ -98,6 +98,17 @@ async def _all_facts(world: "Simulator", device: SimulatedDevice, app: App) -> S
 
     await world.run_on_device(device, "facts", reading)
     return found
+
+
+async def check_unadmitted(world: "Simulator", device: SimulatedDevice, app: App, waiting: Collection[str]) -> None:
+    """What devices state that wait to be admitted has replaced no fact of this one."""
+    facts = await app.facts().current()
+    for fact in facts.facts:
+        by = facts.by_id.get(fact.superseded_by or "")
+        said_by = {one.device_id for one in facts.statements_of(by)} if by is not None else set()
+        is_own = app.log.device_id in {one.device_id for one in facts.statements_of(fact)}
+        if is_own and said_by and said_by <= set(waiting):
+            world.add_defect(f"{device.name}: {min(said_by)} is not admitted and has replaced {fact.statement}")
 
 
 async def read_facts(world: "Simulator", device: SimulatedDevice) -> Sequence[Fact]:

@@ -60,6 +60,7 @@ LAN: Final = "lan"
 AWAY: Final = "away"
 PAIRING: Final = "pairing"
 PROGRAMS: Final = "programs"
+IMPORTING: Final = "importing"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -79,6 +80,7 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     AWAY: (("cloud away", 1),),
     PAIRING: (("pair", 1),),
     PROGRAMS: (("append line", 1),),
+    IMPORTING: (("import", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -128,6 +130,9 @@ PAIRED_FROM: Final = 10_000
 APPENDS: Final = 0.15  # probability of programs that append lines
 FEW_APPENDED, MOST_APPENDED = 2, 6  # steps
 APPENDED_FROM: Final = 11_000
+IMPORTS: Final = 0.15  # probability of imports from another device of the account
+FEW_IMPORTED, MOST_IMPORTED = 2, 6  # steps
+IMPORTED_FROM: Final = 12_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -309,6 +314,14 @@ def _with_programs(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, PROGRAMS, ["append line"] * count, APPENDED_FROM, chance)
 
 
+def _with_imports(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"importing {plan.seed}")
+    if chance.random() >= IMPORTS:
+        return plan
+    count = chance.randint(FEW_IMPORTED, MOST_IMPORTED)
+    return _with_steps(plan, IMPORTING, ["import"] * count, IMPORTED_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -334,4 +347,5 @@ _EXTENSIONS: Final = (
     _with_lan,
     _with_pairings,
     _with_programs,
+    _with_imports,
 )
