@@ -5,6 +5,7 @@ recorded; it belongs to the account that was logged in, or for a guest to the fi
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,8 @@ class ExpectedState:
         self.forgotten: dict[str, set[str]] = {}  # by event: words whose erasure was requested, or may have been
         self.lines: set[str] = set()  # ids of the document lines of such events
         self.restated: set[str] = set()  # those of them that are recorded again, or elsewhere
+        self.imported: defaultdict[str, set[str]] = defaultdict(set)  # by device: words of the archives
+        self.claimed: defaultdict[str, set[str]] = defaultdict(set)  # of archives that the user said are their own
         self.records: dict[str, int] = {}  # daily records, and how often each was changed
 
     def new_word(self) -> str:

@@ -119,8 +119,6 @@ class SimulatedDevice(DeviceFiles):
             name, self.memory_file, around.expected_state, self.on_external_save
         )  # the app's settings page
         self.read_to: dict[Path, int] = {}  # by database, the highest position that another program has read
-        self.imported: set[str] = set()  # words of archives; a line of it that the user changes is the user's
-        self.claimed: set[str] = set()  # those that a guest imported as their own
         self.page_text = ""  # a manually saved daily page that was not ingested yet
 
     # --- runs ------------------------------------------------------------------------------------------------

@@ -103,15 +103,15 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
 def check_labels(world: "Simulator", device: SimulatedDevice, content: str) -> None:
     """Each line that another device or a program wrote names its author. A copied home knows its original's lines."""
     authors = {word: fact for fact in world.expected.facts for word in fact.words}
-    excluded = world.expected.taken | device.claimed
+    excluded = world.expected.taken | world.expected.claimed[device.name]
     for line in content.splitlines():
         words = words_of(line)
-        if words and words[0] in device.imported and words[0] in world.expected.changed:
+        if words and words[0] in world.expected.imported[device.name] and words[0] in world.expected.changed:
             continue  # the user has made it a line of their own
         facts = [authors[word] for word in words if word in authors and word not in excluded]
         is_foreign = any(fact.device != device.name for fact in facts) and not world.copied
         is_programs = bool(facts) and all(fact.by_program for fact in facts)
-        if (is_foreign and "【" not in line) or (is_programs and "工具" not in line):
+        if (is_foreign and "【" not in line) or (is_programs and "工具" not in line and "导入" not in line):
             world.add_defect(f"{device.name}: a load shows {words[0]} without its author")
 
 

@@ -38,8 +38,8 @@ async def import_archive(world: "Simulator", device: SimulatedDevice, step: Plan
     if app is None or client_actions.owner_of(device, app) != (None if is_guest else owner):
         return
     params = archive.ArchiveImport(path=str(path), mine=is_guest and not app.account.is_logged_in)
-    device.imported.update(words_of(text))
-    device.claimed.update(words_of(text) if params.mine else ())
+    world.expected.imported[device.name].update(words_of(text))
+    world.expected.claimed[device.name].update(words_of(text) if params.mine else ())
     _expect_again(world, text)
     context = client_actions.method_context(app)
     await world.run_on_device(device, f"import from {source.name}", lambda: archive.import_archive(context, params))
