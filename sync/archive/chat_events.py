@@ -17,7 +17,7 @@ from sync.clock import Clock, local_day_and_offset, timestamp
 from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events, keyed_event_id
 from sync.log.event_types import SESSION_ENDED, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
-from sync.log.model import Event, EventDraft, Origin
+from sync.log.model import Door, Event, EventDraft, Origin
 
 FindEvent = Callable[[str], Event | None]  # by its id
 
@@ -84,10 +84,11 @@ def _draft_session_event(
 def _as_imported(draft: EventDraft, at: datetime | None, clock: Clock) -> EventDraft:
     """Mark a draft as imported, with its day in the user's time zone if the time is known and in the calendar."""
     local = None if at is None else local_day_and_offset(at, clock)
+    draft = replace(draft, origin=Origin.IMPORTED, door=Door.IMPORT)
     if at is None or local is None:
-        return replace(draft, origin=Origin.IMPORTED)
+        return draft
     day, offset = local
-    return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), local_date=day, utc_offset=offset)
+    return replace(draft, ts=timestamp(at), local_date=day, utc_offset=offset)
 
 
 def _idempotency_key(chat: ImportedChat, turn: ChatTurn) -> str:

@@ -98,12 +98,17 @@ def authorship(
         author = Author.MODEL if part == ANSWER else Author.USER
     if author is None:
         by_origin = _AUTHOR_OF_ORIGIN.get(origin, Author.PROGRAM)
-        author = _typed_author(by_origin) if door in PERSON_DOORS else _former_author(by_origin, event_type, extra)
+        is_typed = door in PERSON_DOORS
+        author = _typed_author(by_origin, door) if is_typed else _former_author(by_origin, event_type, extra)
     return Authorship(author, device_id, door, UNPROVEN_FIELD not in extra)
 
 
-def _typed_author(by_origin: Author) -> Author:
-    return Author.USER if by_origin is Author.FILE else by_origin  # a file that stood there at the first start
+def _typed_author(by_origin: Author, door: str | None) -> Author:
+    """Return the author at a person's door. An import there is a file that stood there at the first start.
+
+    One at `UPDATE` is a conversation of another program that an earlier version imported.
+    """
+    return Author.USER if by_origin is Author.FILE and door != Door.UPDATE else by_origin
 
 
 def _former_author(by_origin: Author, event_type: str, extra: Mapping[str, object]) -> Author:

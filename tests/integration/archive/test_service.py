@@ -26,8 +26,9 @@ from sync.errors import InvalidInput
 from sync.jsonl.event_import import EventImport
 from sync.jsonl.model import ImportCounts
 from sync.log import store as log_store
+from sync.log.authorship import ANSWER, Author, author_of
 from sync.log.envelope import bounded_hlc
-from sync.log.model import Door, Event, Origin
+from sync.log.model import DOOR_FIELD, Door, Event, Origin
 from tests.chat_export_samples import CHATGPT, CLAUDE, claude
 from tests.proof import first_in_test
 from tests.support import (
@@ -382,6 +383,9 @@ async def test_conversations_of_other_programs_become_sessions_with_their_dates_
     found = await device.events()
     assert [event.type for event in found] == ["session_started", *["exchange_recorded"] * turns, "session_ended"]
     assert {event.origin for event in found} == {str(Origin.IMPORTED)}
+    former = [replace(event, extra={DOOR_FIELD: str(Door.UPDATE)}) for event in found]  # of earlier versions
+    assert {author_of(one, part).author for one in (*found, *former) for part in ("", ANSWER)} == {Author.FILE}
+    assert {event.extra[DOOR_FIELD] for event in found} == {str(Door.IMPORT)}
     assert len({event.session_id for event in found}) == 1
     assert all(event.ts.startswith("2024-") and event.local_date.startswith("2024-") for event in found)
     assert {event.payload["in_document"] for event in found if event.type == "exchange_recorded"} == {False}

@@ -35,7 +35,8 @@ def test_no_door_but_a_persons_makes_text_the_users(event_type: str, origin: Ori
         one = recorded(event_type, door, origin)
         author = author_of(one).author
         if door in PERSON_DOORS:
-            expected = {Origin.USER: Author.USER, Origin.IMPORTED: Author.USER, Origin.TOOL: Author.PROGRAM}
+            by_file = Author.FILE if door is Door.UPDATE else Author.USER
+            expected = {Origin.USER: Author.USER, Origin.IMPORTED: by_file, Origin.TOOL: Author.PROGRAM}
             by_model = Author.USER if event_type == EXCHANGE_RECORDED else Author.MODEL
             assert author is {**expected, Origin.MODEL: by_model, Origin.PEER: Author.PROGRAM}[origin], door
         else:
