@@ -22,6 +22,7 @@ from sqlalchemy import TextClause, text
 import sync.accounts.switching
 import sync.archive.archive_file
 import sync.cloud.auth.account
+import sync.cloud.replication.erasure_guard
 import sync.cloud.replication.sync_round
 import sync.cloud.sync_decisions
 import sync.document.capture.capture_policy
@@ -80,6 +81,7 @@ from tests.simulation.simulator import run
 from tests.simulation.workload.plan import (
     ASKING,
     ERASED,
+    FORGING,
     IMPORTING,
     LAN,
     PAIRING,
@@ -508,6 +510,13 @@ BUGS: Final = (
         PROGRAMS,
     ),
     PlantedBug("an import mints what it knows", ((sync.jsonl.event_import, "insert_received", _minted),), 1, IMPORTING),
+    PlantedBug(
+        "a correction that is no redaction is applied",
+        ((sync.cloud.replication.erasure_guard, "is_redacted", _always(answer=True)),),
+        17,
+        FORGING,
+        shown_by="a forged correction",
+    ),
     PlantedBug(
         "a device that is not admitted replaces facts of others",
         ((sync.understanding.projection, "admitted_devices", _always(EVERY_DEVICE)),),

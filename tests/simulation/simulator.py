@@ -28,6 +28,7 @@ from tests.simulation.workload import (
     actions,
     client_actions,
     fact_actions,
+    forging_actions,
     import_actions,
     lan_actions,
     program_actions,
@@ -42,7 +43,14 @@ TURNS: Final = 3  # copies of one home, at most
 PATIENCE: Final = 900.0  # simulated seconds that one action of the tail may take
 IN_ORDER: Final = 4  # one of so many plain runs ends its programs orderly
 MEMORY: Final = Path("/dev/shm")
-ACTS: Final = {**actions.ACTS, **lan_actions.ACTS, **client_actions.ACTS, **program_actions.ACTS, **import_actions.ACTS}
+ACTS: Final = {
+    **actions.ACTS,
+    **lan_actions.ACTS,
+    **client_actions.ACTS,
+    **program_actions.ACTS,
+    **import_actions.ACTS,
+    **forging_actions.ACTS,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tests.simulation.workload.plan import (
     ASKING,
     AWAY,
     BESIDES,
+    FORGING,
     IMPORTING,
     KINDS,
     LAN,
@@ -22,6 +23,7 @@ from tests.simulation.workload.plan import (
 
 NEW = {
     AWAY,
+    FORGING,
     IMPORTING,
     LAN,
     PAIRING,

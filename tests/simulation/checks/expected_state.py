@@ -67,6 +67,7 @@ class ExpectedState:
         self.forgotten: dict[str, set[str]] = {}  # by event: words whose erasure was requested, or may have been
         self.lines: set[str] = set()  # ids of the document lines of such events
         self.restated: set[str] = set()  # those of them that are recorded again, or elsewhere
+        self.forged: set[str] = set()  # words that a hostile device puts in the place of others
         self.imported: defaultdict[str, set[str]] = defaultdict(set)  # by device: words of the archives
         self.claimed: defaultdict[str, set[str]] = defaultdict(set)  # of archives that the user said are their own
         self.records: dict[str, int] = {}  # daily records, and how often each was changed

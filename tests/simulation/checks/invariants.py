@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sync.log.envelope import to_wire
-from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.integrity.store import _CHECKS
 from sync.log.model import Origin, erased_by
 from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
@@ -92,6 +92,7 @@ def find_defects(world: "Simulator", views: Views, held: list[ProfileState]) -> 
     found += _check_shown(world, held)
     found += _check_resurrected(world)
     found += _check_separated(world, held)
+    found += _check_forged(world, held)
     found += _check_secrets(world)
     found += _check_identical(world, views, held)
     if world.server.refreshed_at_once and not world.copied:
@@ -329,6 +330,14 @@ def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[s
         strange = sorted(word for word in words if owners.get(word) not in {None, owner})
         if strange and owner is not None:
             yield f"{place} holds {strange[0]} of {owners[strange[0]]}"
+
+
+def _check_forged(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """A correction that is no redaction puts no words anywhere."""
+    for profile in held:
+        rows = [row["payload"] for row in profile.events.values() if row["type"] != PAYLOAD_REDACTED]
+        if told := world.expected.forged & _words([profile.documents, *rows]):
+            yield f"{profile.name}: tells {min(told)}, which a forged correction says"
 
 
 def _check_secrets(world: "Simulator") -> Iterator[str]:

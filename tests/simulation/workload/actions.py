@@ -612,14 +612,14 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
 
 async def _answer_questions(world: "Simulator", device: SimulatedDevice, app: App) -> None:
     """The user wants a lost file back, admits their devices, and wants the erasures that wait for them."""
-    await world.run_on_device(device, "admit", lambda: _admit_devices(world, device, app))
+    await world.run_on_device(device, "admit", lambda: admit_devices(world, device, app))
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
     elif device.query(app.log.database.path, ERASURE_WAITS):
         await world.run_on_device(device, "resolve", lambda: app.document.resolve("accept"))
 
 
-async def _admit_devices(world: "Simulator", device: SimulatedDevice, app: App) -> None:
+async def admit_devices(world: "Simulator", device: SimulatedDevice, app: App) -> None:
     registry = await app.devices.registry()
     waiting = registry.waiting() if registry.is_admitted(app.log.device_id) else []
     if waiting and STATING in world.plan.kinds:

@@ -61,6 +61,7 @@ AWAY: Final = "away"
 PAIRING: Final = "pairing"
 PROGRAMS: Final = "programs"
 IMPORTING: Final = "importing"
+FORGING: Final = "forging"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
@@ -81,6 +82,7 @@ BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     PAIRING: (("pair", 1),),
     PROGRAMS: (("append line", 1),),
     IMPORTING: (("import", 1),),
+    FORGING: (("forge", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -133,6 +135,9 @@ APPENDED_FROM: Final = 11_000
 IMPORTS: Final = 0.15  # probability of imports from another device of the account
 FEW_IMPORTED, MOST_IMPORTED = 2, 6  # steps
 IMPORTED_FROM: Final = 12_000
+FORGES: Final = 0.15  # probability of a hostile device of the account
+FEW_FORGED, MOST_FORGED = 2, 5  # steps
+FORGED_FROM: Final = 13_000
 ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
@@ -322,6 +327,13 @@ def _with_imports(plan: SimulationPlan) -> SimulationPlan:
     return _with_steps(plan, IMPORTING, ["import"] * count, IMPORTED_FROM, chance)
 
 
+def _with_forgeries(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"forging {plan.seed}")
+    if chance.random() >= FORGES:
+        return plan
+    return _with_steps(plan, FORGING, ["forge"] * chance.randint(FEW_FORGED, MOST_FORGED), FORGED_FROM, chance)
+
+
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
@@ -348,4 +360,5 @@ _EXTENSIONS: Final = (
     _with_pairings,
     _with_programs,
     _with_imports,
+    _with_forgeries,
 )
