@@ -332,9 +332,8 @@ class PageFiles:
                 _remove_unchanged(folder.root / "daily" / name, marker.get("pages", {}).get(name))
             if "keywords" not in marker:  # an earlier version did not note its hash
                 remove_private(folder.root / KEYWORDS_FILE)
-            _remove_unchanged(folder.root / KEYWORDS_FILE, marker.get("keywords"))
-            _remove_unchanged(folder.root / SUMMARY_FILE, marker.get("summary"))
-            _remove_unchanged(folder.root / EMBEDDINGS_FILE, marker.get("vectors"))
+            for name, kind in ((KEYWORDS_FILE, "keywords"), (SUMMARY_FILE, "summary"), (EMBEDDINGS_FILE, "vectors")):
+                _remove_unchanged(folder.root / name, marker.get(kind))
             pages = {name: read_once(folder.root / "daily" / name) for name in _page_names(folder.root)}
             is_ours = self._checkpoints.matches_any_state
             left = [name for name, page in pages.items() if page and not is_ours(folder.root, name, page.data)]
