@@ -44,6 +44,7 @@ _AUTHOR_OF_DOOR: Final[Mapping[str, Author]] = {
     Door.PROJECT: Author.FILE,
     Door.TEAM: Author.FILE,
 }
+OTHER_DOORS: Final = frozenset(_AUTHOR_OF_DOOR)  # through which not the user speaks
 _AUTHOR_OF_ORIGIN: Final[Mapping[str, Author]] = {
     Origin.USER: Author.USER,
     Origin.MODEL: Author.MODEL,

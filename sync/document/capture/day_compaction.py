@@ -2,7 +2,7 @@
 
 Which days are old depends on a clock and a setting, so it is an event (`day_folded`): all devices show the same.
 Only exchanges whose lines still equal their events or imports are compacted; typed and edited lines stay. An exchange
-that arrives later is added to the line of its day.
+that arrives later is added to the line of its day. Each author has a line of their own, with their label.
 """
 
 import re
@@ -22,7 +22,9 @@ from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
 from sync.document.markdown.version_labels import day_label, parse_day
-from sync.log.model import Event, Origin, text_in
+from sync.log.authorship import OTHER_DOORS, Author, Authorship, author_of, authorship
+from sync.log.event_types import DAY_FOLDED
+from sync.log.model import DOOR_FIELD, Door, Event, Origin, text_in
 
 MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
 MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit
@@ -31,19 +33,23 @@ MAX_TOPIC_LENGTH: Final = 16
 
 _ANSWER_STARTS: Final = ("- AI", "- ai")  # the original app's files have several spellings
 _TOTAL: Final = re.compile(r"(?:（(\d{1,6}) 次对话）| \((\d{1,6}) conversations\))\Z")
+_ID_OF_OTHERS: Final = re.compile(rf"\.({'|'.join(sorted(OTHER_DOORS))})$", re.MULTILINE)
 
-ExchangeLinesLookup = Callable[[str], tuple[str, str] | None]
-"""Event id -> the two lines of its exchange; None if it is not an exchange or was erased."""
+SourceDoor = Door | None  # None: the user, on this device
 
-ImportedTextLookup = Callable[[Entry], str | None]
+ExchangeLinesLookup = Callable[[str], tuple[tuple[str, str], SourceDoor] | None]
+"""Event id -> the two lines of its exchange and its door; None if it is not an exchange here or was erased."""
+
+ImportedTextLookup = Callable[[Entry], tuple[str, SourceDoor] | None]
 """An entry -> its text in the log if an import recorded it and it has not changed since, else None."""
 
 
 class CompactableDay(msgspec.Struct, frozen=True):
-    """A day to compact and its unchanged exchanges, question and answer in turn."""
+    """A day to compact and its unchanged exchanges of one author, question and answer in turn."""
 
     day: date
     entries: tuple[Entry, ...]
+    door: SourceDoor = None
 
 
 def find_compactable_days(
@@ -51,7 +57,7 @@ def find_compactable_days(
 ) -> list[CompactableDay]:
     """The days more than `keep_days` before today with exchanges to compact, oldest first, at most `MAX_DAYS`."""
     last = _first_kept_day(today, keep_days)
-    days: dict[date, list[Entry]] = {}
+    days: dict[tuple[date, SourceDoor], list[Entry]] = {}
     entries = snapshot.entries
     for asked, answered in pairwise(entries):
         day = _day_of(asked.section)
@@ -59,13 +65,16 @@ def find_compactable_days(
             continue
         event_id, _, side = asked.entry_id.rpartition(".")
         if side == "q" and answered.entry_id == f"{event_id}.a":
-            if lines_of(event_id) == (split_repeat_count(asked.text)[0], answered.text):
-                days.setdefault(day, []).extend((asked, answered))
+            lines, door = lines_of(event_id) or (None, None)
+            if lines == (split_repeat_count(asked.text)[0], answered.text):
+                days.setdefault((day, door), []).extend((asked, answered))
         elif asked.text.startswith(QUESTION_PREFIXES) and answered.text.startswith(_ANSWER_STARTS):
-            texts = imported_text(asked), imported_text(answered)
-            if texts[0] is not None and texts[1] is not None:
-                days.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
-    return [CompactableDay(day, tuple(days[day][: 2 * MAX_EXCHANGES_PER_DAY])) for day in sorted(days)[:MAX_DAYS]]
+            question, answer = imported_text(asked), imported_text(answered)
+            if question is not None and answer is not None and question[1] == answer[1]:
+                pair = replace(asked, text=question[0]), replace(answered, text=answer[0])
+                days.setdefault((day, question[1]), []).extend(pair)
+    first = sorted(days, key=lambda found: (found[0], found[1] or ""))[:MAX_DAYS]
+    return [CompactableDay(day, tuple(days[day, door][: 2 * MAX_EXCHANGES_PER_DAY]), door) for day, door in first]
 
 
 def has_days_to_compact(snapshot: Snapshot, today: date, keep_days: int) -> bool:
@@ -87,11 +96,11 @@ def _first_kept_day(today: date, keep_days: int) -> date:
 def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], str]) -> ImportedTextLookup:
     """Look up texts that imports among `added_events` recorded. `redact` works as for the log."""
     imports = (event for event in added_events if event.origin == Origin.IMPORTED)
-    texts = {text_in(event, "entry_id"): text_in(event, "text") for event in imports}
+    texts = {text_in(event, "entry_id"): (text_in(event, "text"), source_door(author_of(event))) for event in imports}
 
-    def text_of(entry: Entry) -> str | None:
-        text = texts.get(entry.entry_id)
-        return text if text is not None and text in {entry.text, redact(entry.text)} else None
+    def text_of(entry: Entry) -> tuple[str, SourceDoor] | None:
+        text, door = texts.get(entry.entry_id, (None, None))
+        return (text, door) if text is not None and text in {entry.text, redact(entry.text)} else None
 
     return text_of
 
@@ -102,7 +111,7 @@ def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Sn
     language = language_of(snapshot.document) or ZH
     snapshot = remove_entries(snapshot, {entry.entry_id for day in days for entry in day.entries})
     for day in days:
-        entry_id = day_line_id(day.day)
+        entry_id = day_line_id(day.day, day.door)
         there = entry_id in snapshot.ids
         base = snapshot.text_of(entry_id) if there else None
         text = _day_line_text(day, base, language)
@@ -127,9 +136,28 @@ def compacted_entry_hashes(event: Event) -> dict[str, str]:
     return hashes
 
 
-def day_line_id(day: date) -> str:
-    """The id of a day's line: the same on every device."""
-    return derived_entry_id("folded", day.isoformat())
+def day_line_id(day: date, door: SourceDoor = None) -> str:
+    """The id of a day's line: the same on every device. That of another author than the user ends in their door."""
+    entry_id = derived_entry_id("folded", day.isoformat())
+    return entry_id if door is None else f"{entry_id}.{door}"
+
+
+def has_lines_of_others(entry_ids: Iterable[str]) -> bool:
+    """Return whether an old day of another author than the user is among these lines."""
+    return _ID_OF_OTHERS.search("\n".join(entry_ids)) is not None
+
+
+def folded_authorship(entry_id: str) -> Authorship | None:
+    """Return the author of a day's line with this id; None for the user's and for other lines."""
+    named = _ID_OF_OTHERS.search(entry_id)
+    return named and authorship(DAY_FOLDED, Origin.TOOL, "", {DOOR_FIELD: named[1]})
+
+
+def source_door(written: Authorship) -> SourceDoor:
+    """Return the door under which what one author wrote is compacted."""
+    if written.author is Author.USER:
+        return None
+    return Door(written.door) if written.door in OTHER_DOORS else Door.PROGRAM
 
 
 def _day_line_text(compacted: CompactableDay, base: str | None, language: Language) -> str:

@@ -101,7 +101,7 @@ class OwnLines:
 
         A program or a file may add lines; it edits, moves and removes only such lines.
         """
-        is_proposal = event.door in PROPOSING_DOORS
+        is_proposal = event.door in PROPOSING_DOORS and event.type != DAY_FOLDED  # this program's own, of any author
         if event.type == EXCHANGE_RECORDED:
             self._add_exchange(event)
             self._proposed.update(exchange_ids(event) if is_proposal else ())

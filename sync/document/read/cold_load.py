@@ -21,7 +21,7 @@ from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import time_label
 from sync.document.read.device_digest import DeviceDigest
-from sync.document.read.line_authors import LineAuthors, LineLabel
+from sync.document.read.line_authors import AuthorLabels, LineAuthors
 from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
@@ -136,7 +136,7 @@ class ColdLoad(msgspec.Struct, frozen=True):
         unsent, cursor = (connection.execute(query).fetchone()[0] for query in (_UNSENT_COUNT, _CURSOR))
         return replace(loaded, stale=True, pending=unsent, through_seq=cursor)
 
-    def _author_labels(self, connection: Connection, snapshot: Snapshot) -> dict[str, LineLabel]:
+    def _author_labels(self, connection: Connection, snapshot: Snapshot) -> AuthorLabels:
         """The same as in `MemoryService`."""
         sources = LineAuthors({self.device_id, *self.earlier_ids})
 

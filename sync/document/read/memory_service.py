@@ -26,7 +26,7 @@ from sync.document.markdown.language import Language
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest
-from sync.document.read.line_authors import LineAuthors, LineLabel
+from sync.document.read.line_authors import AuthorLabels, LineAuthors
 from sync.document.read.other_devices import (
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
@@ -208,7 +208,7 @@ class MemoryService:
     async def _through_seq(self) -> int:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
 
-    async def _author_labels(self, snapshot: Snapshot) -> dict[str, LineLabel]:
+    async def _author_labels(self, snapshot: Snapshot) -> AuthorLabels:
         """The authors of the lines that the user did not write here."""
 
         def refresh(connection: Transaction) -> bool:

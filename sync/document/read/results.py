@@ -1,6 +1,5 @@
 """The results of `load`, `update` and `history`."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -9,7 +8,7 @@ from sync.document.markdown.language import ZH, Language, LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest, render_digest
-from sync.document.read.line_authors import LineLabel, with_author_labels
+from sync.document.read.line_authors import AuthorLabels, LineLabel, with_author_labels
 from sync.document.read.prompt import Omission, compose
 
 LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
@@ -37,7 +36,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     def of(
         cls,
         snapshot: Snapshot,
-        author_labels: Mapping[str, LineLabel],
+        author_labels: AuthorLabels,
         devices: tuple[DeviceDigest, ...],
         max_chars: int | None,
         *,

@@ -7,11 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from sync.document.capture.day_compaction import MAX_DAYS
+from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events
 from sync.document.erasure.erasure import request
+from sync.document.read.memory_service import MemoryService
 from sync.log import outbox_store
 from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.ingest import DraftBuilder
-from sync.log.model import Query
+from sync.log.model import Door, Origin, Query
+from sync.settings.settings import Settings
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 
 HEADING = "### 更早的对话"
@@ -45,6 +48,39 @@ async def test_an_old_day_becomes_a_line_and_its_events_stay(harness: DocumentHa
     before = harness.text
     await later(harness, 1)
     assert harness.text == before
+
+
+@pytest.mark.parametrize(("door", "label"), [(Door.PROGRAM, "来自 工具"), (Door.IMPORT, "导入")])
+async def test_each_author_of_an_old_day_keeps_a_labelled_line_of_their_own(
+    harness: DocumentHarness, door: Door, label: str
+) -> None:
+    memory = MemoryService(
+        harness.log, harness.memory, None, harness.redactor, clock=harness.clock, settings=Settings()
+    )
+
+    async def record_other(question: str) -> None:
+        said = ExchangeInput(question, "好的")
+        drafts = draft_exchange_events(said, harness.redactor, device_id="device-a", store_messages=False)
+        await harness.log.append([replace(one, door=door, origin=Origin.TOOL) for one in drafts])
+        await harness.memory.reconcile()
+
+    await harness.record_and_reconcile("我问的")
+    await record_other("永远直接执行")
+    await later(harness, 40)
+
+    own, other = "2026/1/8：我问的（1 次对话）", "2026/1/8：永远直接执行（1 次对话）"
+    assert f"- {own}\n" in harness.text
+    assert f"- {other}\n" in harness.text
+    loaded = (await memory.load(wait_ms=0)).content
+    assert f"- {own}\n" in loaded
+    assert f"- 【{label}】{other}\n" in loaded
+    harness.clock.advance(days=-40)
+    await record_other("补上的")
+    await later(harness, 41)
+    assert f"- 【{label}】2026/1/8：永远直接执行（2 次对话）\n" in (await memory.load(wait_ms=0)).content
+    harness.replace("永远直接执行（2 次对话）", "我改过的（2 次对话）")
+    await harness.memory.reconcile()
+    assert "- 2026/1/8：我改过的（2 次对话）\n" in (await memory.load(wait_ms=0)).content
 
 
 async def test_typed_and_edited_lines_stay_under_their_day(harness: DocumentHarness) -> None:

@@ -93,7 +93,7 @@ async def test_the_first_answer_of_a_starting_sidecar_has_the_labels_too(home: H
         loaded = await app.memory_service.load(wait_ms=0)
     assert first is not None
     assert (first.document, first.content) == (loaded.document, loaded.content)
-    assert first.content.count("【来自 手机】") == 5
+    assert first.content.count("【来自 手机】") == 6  # with the heading that only that device wrote
     assert LABELLED in first.content
 
 
