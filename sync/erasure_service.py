@@ -15,6 +15,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import CloudError, InvalidInput, StorageError
 from sync.jsonl.service import EventFilesService
+from sync.jsonl.unfinished import kept_trees
 from sync.log.event_types import (
     FACT_VERDICT_TYPES,
     LESSON_OBSERVED,
@@ -46,18 +47,20 @@ class RequestedErasure(msgspec.Struct, frozen=True):
     """The events that a request names; the files of notes that stay, each with its reason; and `unwritten_files`.
 
     Those could not be written again, and may still hold the text. `in_event_files`: the event files are up to date.
+    `copies`: what salvages have kept, each with its reason.
     """
 
     named: list[str]
     kept_files: list[str]
     unwritten_files: tuple[str, ...] = ()
     in_event_files: bool = False
+    copies: tuple[str, ...] = ()
 
     @property
     def files_left(self) -> list[str]:
         """All of these files, each with its reason."""
         reason = "it could not be written again, and may still hold the text; `doctor` or `daily status` says why"
-        return [*self.kept_files, *(f"{path}: {reason}" for path in self.unwritten_files)]
+        return [*self.kept_files, *self.copies, *(f"{path}: {reason}" for path in self.unwritten_files)]
 
 
 class ErasureService(msgspec.Struct, frozen=True):
@@ -114,7 +117,17 @@ class ErasureService(msgspec.Struct, frozen=True):
         kept_files = await self.notes().remove_files(event_ids) if has_notes else []
         named = await self.request_texts(event_ids)
         in_files = bool(named) and self.is_sidecar and await self.event_files.write_all(FILES_TIMEOUT)
-        return RequestedErasure(named, kept_files, tuple(await self._unwritten_files()), in_files)
+        copies = await asyncio.to_thread(self._copies_of_damage)
+        return RequestedErasure(named, kept_files, tuple(await self._unwritten_files()), in_files, copies)
+
+    def _copies_of_damage(self) -> tuple[str, ...]:
+        """The copies that salvages have kept of the database and the event files, which nothing reads or writes."""
+        reason = "kept after damage, and may still hold the text; delete it if you do not need it"
+        kept = [
+            *self.log.database.path.parent.glob("memory.db.damaged-*"),
+            *kept_trees(self.event_files.projection.root),
+        ]
+        return tuple(f"{path}: {reason}" for path in sorted(kept) if not path.name.endswith(("-wal", "-shm", ".begun")))
 
     async def _unwritten_files(self) -> list[str]:
         """The files that this process could not write again."""

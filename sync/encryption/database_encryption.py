@@ -6,7 +6,7 @@ damaged one. Reasons: docs/decisions/018-encryption.md.
 
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from sqlite3 import SQLITE_NOTADB, Connection
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sync.encryption import emptied_marker, encrypted_marker, sqlcipher_pages
 from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess, cipher_driver, driver_errors
 from sync.encryption.key import DatabaseKey
-from sync.errors import KeyLost, SettingsError, StorageBusy
+from sync.errors import KeyLost, SettingsError, StorageBusy, StorageError
 from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import (
     FileSecretStore,
@@ -57,11 +57,7 @@ class DatabaseEncryption:
         if (known := self._access_cache.get(database)) is not None:
             return known
         is_there = database.exists() or emptied_marker.is_emptied(database)
-        return (
-            self._access_of_marked(database)
-            if is_there and encrypted_marker.is_marked(database)
-            else self.plain_access()
-        )
+        return self._access_of_marked(database) if is_there and self._is_encrypted(database) else self.plain_access()
 
     def plain_access(self) -> DatabaseAccess:
         """The access to a plain database: one driver in one process."""
@@ -86,6 +82,17 @@ class DatabaseEncryption:
             self.prepare_encrypted(database) if is_new and self.encrypts else self.access_for(database)
         )
         return found
+
+    def _is_encrypted(self, database: Path) -> bool:
+        """Whether a database may be encrypted; the mark of one that its key opens is written again if it was lost."""
+        if encrypted_marker.is_marked(database) or not sqlcipher_pages.lacks_magic(database):
+            return encrypted_marker.is_marked(database)
+        key = self._load_key(database)
+        if key is None or not sqlcipher_pages.key_decrypts(key, database):
+            return sqlcipher_pages.looks_encrypted(database)
+        with suppress(StorageError):  # the next start writes it
+            encrypted_marker.write_marker(database)
+        return True
 
     def _access_of_marked(self, database: Path) -> DatabaseAccess:
         """The access to a marked database, which may still be plain: try the key first."""

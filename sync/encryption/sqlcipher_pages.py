@@ -19,6 +19,8 @@ from sync.encryption.key import SALT_BYTES, DatabaseKey
 from sync.system.files import translate_os_errors
 
 PAGE_BYTES: Final = 4096
+SAMPLED_PAGES: Final = 64  # by which a database without mark and key is judged
+MIN_CIPHER_VALUES: Final = 250  # different bytes in a page of ciphertext; all 256 are expected
 IV_SLICE: Final = slice(PAGE_BYTES - 80, PAGE_BYTES - 64)
 HMAC_SLICE: Final = slice(PAGE_BYTES - 64, PAGE_BYTES)
 SQLITE_MAGIC: Final = b"SQLite format 3\0"  # in the place of the salt, in a plain database
@@ -30,6 +32,22 @@ FORMAT_WITHOUT_WAL: Final = b"\x01\x01"
 WAL_HEADER_BYTES: Final = 32
 WAL_SALT_SLICE: Final = slice(16, 24)  # in the header; the second eight bytes of each frame repeat it
 FRAME_HEADER_BYTES: Final = 24
+
+
+def lacks_magic(database: Path) -> bool:
+    """Whether a database, of a page at least, does not begin as a plain one does. Raises StorageError."""
+    with translate_os_errors(database):
+        if not database.is_file() or database.stat().st_size < PAGE_BYTES:
+            return False
+        with database.open("rb") as file:
+            return file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC
+
+
+def looks_encrypted(database: Path) -> bool:
+    """Whether the first pages are as uniform as ciphertext; those of a damaged plain database are not all so."""
+    with translate_os_errors(database), database.open("rb") as file:
+        pages = [page for _ in range(SAMPLED_PAGES) if len(page := file.read(PAGE_BYTES)) == PAGE_BYTES]
+    return len(pages) > 1 and all(len(set(page)) >= MIN_CIPHER_VALUES for page in pages)
 
 
 def key_decrypts(key: DatabaseKey, database: Path) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl.model import INDEX_BLOCK, FileKey, IndexEntry, build_index_entries, encode_index, is_month
+from sync.jsonl.unfinished import mark_whole
 from sync.log.envelope import DECODE_ERRORS
 from sync.log.model import Event
 from sync.system.files import (
@@ -192,6 +193,7 @@ def remove_event_tree(root: Path) -> None:
         for folder in (root / "events", root / "sessions", root / "index"):
             if folder.is_dir() and not folder.is_symlink():
                 shutil.rmtree(folder)
+    mark_whole(root)
     with contextlib.suppress(OSError):
         root.rmdir()
 

@@ -22,6 +22,7 @@ from sync.jsonl.event_file import EventFile, FileTail, find_event_files, remove_
 from sync.jsonl.metadata_files import MetadataFiles
 from sync.jsonl.model import FileKey, encode_line, file_key_of
 from sync.jsonl.store import LinePosition
+from sync.jsonl.unfinished import mark_whole
 from sync.log import store as log_store
 from sync.log.log import EventLog
 from sync.log.model import Event, EventPage, erased_by
@@ -97,6 +98,8 @@ class JsonlProjection:
         if erased_ids:
             await self._rebuild_erased(erased_ids, page.next_offset)
         await self._metadata.update(page.events, erased_ids)
+        if len(page.events) < BATCH_EVENTS:  # the last of the log
+            await asyncio.to_thread(mark_whole, self.root)
 
     async def rebuild(self, head: int, on_progress: OnProgress | None) -> RebuiltJson:
         """Make every file what the log says up to `head`, and remove the files that it does not know."""
@@ -111,6 +114,7 @@ class JsonlProjection:
             if file.path not in known_paths:
                 removed += await asyncio.to_thread(file.remove)
         removed += await self._metadata.rebuild()
+        await asyncio.to_thread(mark_whole, self.root)
         return RebuiltJson(str(self.root), head, len(keys), written, removed)
 
     async def remove_all(self) -> None:

@@ -31,7 +31,7 @@ from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.notices import RESOLVABLE, VERSION_NOTICES
 from sync.document.surfaces.watcher import Watcher
 from sync.document.versions.rescan import needs_rescan
-from sync.encryption import emptied_marker, encrypted_marker
+from sync.encryption import encrypted_marker
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.encryption.driver import driver_errors
 from sync.errors import AlreadyRunning, DocumentUntouchable, StorageError, XiaobaiError
@@ -41,6 +41,7 @@ from sync.runtime.change_counter import ChangeCounter
 from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
 from sync.settings.settings import Settings, key_kind
 from sync.startup.checks import HealthCheck, run_checks
+from sync.startup.open_database import has_begun
 from sync.system.files import read_once, resolve_target
 
 MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # below it the database may soon fail
@@ -163,7 +164,7 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
 def _check_databases(settings: Settings) -> list[HealthCheck]:
     installation = read_installation(settings.data_dir)
     profile = Profile.of(settings.data_dir, installation) if installation else None
-    if profile is None or not (profile.database.exists() or emptied_marker.is_emptied(profile.database)):
+    if profile is None or not (has_begun(settings, profile.database) or os.path.lexists(profile.database)):
         return [HealthCheck("database", ok=None, found="not there yet; the first command makes it")]
     encryption = DatabaseEncryption.of(settings)
     return [_check_database(profile.database, encryption), _check_encryption(profile, encryption)]
@@ -290,9 +291,6 @@ def _check_session_store(settings: Settings) -> HealthCheck:
     in_a_file = isinstance(store, FileSessionStorage)
     place = "a file that only this user can read" if in_a_file else "the keychain of the operating system"
     return HealthCheck("session store", ok=True, found=place)
-
-
-# --- the cloud ---------------------------------------------------------------------------------------------
 
 
 def _check_api_key(settings: Settings) -> HealthCheck:

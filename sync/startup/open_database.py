@@ -51,6 +51,19 @@ class OpenedDatabase(msgspec.Struct, frozen=True):
         return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}{kept}", *waits)
 
 
+def has_begun(settings: Settings, database: Path) -> bool:
+    """Whether a database had content, by the files beside it or its event files; the marker then says so too.
+
+    Every process asks before it opens one. Raises StorageError.
+    """
+    if emptied_marker.has_begun(database):
+        return True
+    if next(find_event_files(settings.jsonl_root / database.parent.name), None) is None:
+        return False
+    emptied_marker.write_marker(database)
+    return True
+
+
 async def open_database(
     path: Path, encryption: DatabaseEncryption, settings: Settings, clock: Clock, *, sidecar: bool, serving: bool
 ) -> OpenedDatabase:
@@ -62,8 +75,7 @@ async def open_database(
     folder = settings.jsonl_root / path.parent.name
     if sidecar:
         await asyncio.to_thread(finish_salvage, path)
-        if next(find_event_files(folder), None) is not None:
-            emptied_marker.write_marker(path)  # it held what these files say
+    await asyncio.to_thread(has_begun, settings, path)
     access = await asyncio.to_thread(encryption.resolve_access, path)
     now, unconverted, complete = clock.now(), "", partial(complete_log, settings, clock, folder)
     try:

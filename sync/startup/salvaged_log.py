@@ -6,7 +6,7 @@ must learn which replica is replaced, and the file's lines are known already. Se
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from sync.db.rebuild.row_copy import count_missing, rebuild_outbox
 from sync.db.rebuild.salvage import LogCompletion
 from sync.db.schema import DOCUMENT_LOG_OFFSET, RECOVERY_STARTED, events, watermarks, written
 from sync.jsonl.model import decode_line
+from sync.jsonl.unfinished import KEPT_PREFIX, read_unfinished, write_unfinished
 from sync.log import store as log_store
 from sync.log.event_types import RETRACTING_TYPES
 from sync.log.integrity.store import restore_events
@@ -32,7 +33,6 @@ from sync.settings.settings import Settings
 from sync.system.files import translate_os_errors
 
 BATCH_EVENTS: Final = 500
-KEPT_PREFIX: Final = "events.damaged-"
 
 
 def complete_log(
@@ -49,8 +49,8 @@ def complete_log(
     """
     installation = read_installation(settings.data_dir)
     device_id, earlier = installation.device_identity(settings.device_id) if installation else ("", ())
-    tree = _event_tree(folder)
-    restored = 0 if tree is None else _restore_events(connection, tree, denied_ids)
+    trees = _event_trees(folder)
+    restored = _restore_events(connection, trees, denied_ids)
     rebuild_outbox(connection, CLOUD, (device_id, *earlier))
     former = log_store.ensure_replica_id(connection, clock)
     log_store.reset_projections(connection)
@@ -61,44 +61,46 @@ def complete_log(
         log_store.set_watermark(connection, RECOVERY_STARTED, to_unix_ms(clock.now()), clock)
     cloud_store.fork_replica(connection, clock)
     change_installation(settings.data_dir, lambda now: replace(now, former=former))
-    kept = None if tree is None else _keep_aside(tree, clock.now())
+    kept = _keep_aside(trees, clock.now()) if trees else None
     return LogCompletion(former, count_missing(connection), kept)
 
 
-def _event_tree(folder: Path) -> Path | None:
-    """The event files of the damaged database; those that a killed salvage has kept aside if there are no others."""
+def _event_trees(folder: Path) -> list[Path]:
+    """The event files of the damaged database, and those kept aside that were not yet written again whole."""
     with translate_os_errors(folder):
-        if (folder / "events").is_dir():
-            return folder / "events"
-        return max(folder.glob(f"{KEPT_PREFIX}*"), default=None) if folder.is_dir() else None
+        kept = [folder / name for name in reversed(read_unfinished(folder)) if name.startswith(KEPT_PREFIX)]
+        return [tree for tree in (folder / "events", *kept) if tree.is_dir()]
 
 
-def _restore_events(connection: Transaction, tree: Path, denied_ids: AbstractSet[str]) -> int:
+def _restore_events(connection: Transaction, trees: Sequence[Path], denied_ids: AbstractSet[str]) -> int:
     """Add the unknown events of the files, the retractions first; return how many."""
-    first = [event for event in _read_events(tree, denied_ids) if event.type in RETRACTING_TYPES]
+    first = [event for event in _read_events(trees, denied_ids) if event.type in RETRACTING_TYPES]
     restored, retractions = restore_events(connection, first), Retractions()
     retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
-    others = (event for event in _read_events(tree, denied_ids) if event.type not in RETRACTING_TYPES)
+    others = (event for event in _read_events(trees, denied_ids) if event.type not in RETRACTING_TYPES)
     while batch := [retractions.effective_event(event) for event in itertools.islice(others, BATCH_EVENTS)]:
         restored += restore_events(connection, batch)
     return restored
 
 
-def _read_events(tree: Path, denied_ids: AbstractSet[str]) -> Iterator[Event]:
+def _read_events(trees: Sequence[Path], denied_ids: AbstractSet[str]) -> Iterator[Event]:
     """The events of the lines that can be read. The files may have been written from rows that were damaged already."""
-    with translate_os_errors(tree):
-        for path in sorted(tree.glob("*/project_*_events.jsonl")):
-            with path.open("rb") as lines:
-                events_read = filter(None, map(decode_line, lines))
-                yield from (event for event in events_read if event.event_id not in denied_ids)
+    for path in (path for tree in trees for path in sorted(tree.glob("*/project_*_events.jsonl"))):
+        with translate_os_errors(path), path.open("rb") as lines:
+            events_read = filter(None, map(decode_line, lines))
+            yield from (event for event in events_read if event.event_id not in denied_ids)
 
 
-def _keep_aside(tree: Path, now: datetime) -> Path:
+def _keep_aside(trees: Sequence[Path], now: datetime) -> Path:
+    """Note which trees are the sources until one is written whole, and move that in use aside."""
+    tree = trees[0]
     if tree.name != "events":
         return tree
-    kept = Path(os.path.realpath(tree.parent)) / f"{KEPT_PREFIX}{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    folder = Path(os.path.realpath(tree.parent))
+    kept = folder / f"{KEPT_PREFIX}{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     names = (kept if number == 1 else kept.with_name(f"{kept.name}-{number}") for number in itertools.count(1))
     aside = next(name for name in names if not name.exists())
+    write_unfinished(folder, [*(found.name for found in reversed(trees[1:])), aside.name])
     with translate_os_errors(aside):
         tree.rename(aside)
     return aside

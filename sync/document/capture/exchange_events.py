@@ -24,6 +24,8 @@ from sync.redaction import Redactor
 SUMMARY_WINDOW: Final = 8_000
 MAX_ENTRY_BYTES: Final = MAX_EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
 MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
+_QUESTION_PREFIXES: Final = tuple(words.question_prefix.rstrip() for words in WORDS.values())
+_ANSWER_PREFIXES: Final = tuple(words.answer_prefix.rstrip() for words in WORDS.values())
 
 
 class ExchangeInput(msgspec.Struct, frozen=True):
@@ -238,6 +240,21 @@ def draft_operation_events(
         else:
             drafts.append(EventDraft(type=kind, payload=payload, origin=origin))
     return drafts, too_large
+
+
+def draft_by_form(draft: EventDraft, *, is_found: bool) -> EventDraft:
+    """The draft of an added line; one in the form of an exchange is no hand edit, for this program writes those.
+
+    An answer is the model's. That a found question is the user's own word is not proven: it counts as imported.
+    """
+    if draft.type != ENTRY_ADDED or draft.door not in (Door.HAND, Door.SAVE):
+        return draft
+    text = str(draft.payload.value.get("text", ""))
+    if text.startswith(_ANSWER_PREFIXES):
+        return replace(draft, origin=Origin.MODEL)
+    if is_found and text.startswith(_QUESTION_PREFIXES):
+        return replace(draft, origin=Origin.IMPORTED, door=Door.IMPORT)
+    return draft
 
 
 def _event_of_operation(operation: Operation, redactor: Redactor) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Recovery of a document whose versions were lost.
 
 The lines of the file are held until the log names them. When nothing more can come back that names them, they are
-recorded as imported.
+recorded as imported; those in the form of an exchange by the author that their form names.
 """
 
 from sync.db.engine import Transaction
@@ -39,7 +39,7 @@ class DocumentRecovery:
             return None
         operations = self._writer.projection.unlogged_additions(connection, current.snapshot)
         planned = MergePlan(operations, current.snapshot, (), current.snapshot)
-        self._writer.record_operations(connection, planned, Origin.IMPORTED, Door.HAND)
+        self._writer.record_operations(connection, planned, Origin.IMPORTED, Door.HAND, is_found=True)
         return current
 
     def adopt_file(self, connection: Transaction, digest: str, document: MemoryDocument) -> EditResult:

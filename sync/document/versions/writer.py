@@ -15,7 +15,7 @@ from sync.clock import Clock, to_unix_ms, uuid7
 from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.document import store
-from sync.document.capture.exchange_events import draft_operation_events
+from sync.document.capture.exchange_events import draft_by_form, draft_operation_events
 from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.erasure import erasure
 from sync.document.markdown.edits import set_footer
@@ -194,13 +194,20 @@ class VersionWriter:
         number = next((one.number for one in named), None)
         return self.erased_lines.strip(connection, document, shown.snapshot if shown else None, number)
 
-    def record_operations(self, connection: Transaction, planned: MergePlan, origin: Origin, door: Door) -> None:
-        """Record the events of an edit made at `door`. An entry too large for an event stays in the file alone."""
+    def record_operations(
+        self, connection: Transaction, planned: MergePlan, origin: Origin, door: Door, *, is_found: bool = False
+    ) -> None:
+        """Record the events of an edit made at `door`. An entry too large for an event stays in the file alone.
+
+        `is_found`: the lines stood there after a loss, and no event names them.
+        """
         language = self.language.of(language_of(planned.merged.document))
         drafts, _ = draft_operation_events(planned.operations, self.redactor, origin, language)
         drafts += self.derived_lines.answers(connection, planned.operations)
         if drafts:
-            self.record_own_events(connection, [replace(draft, door=door) for draft in drafts])
+            is_found = is_found or origin is Origin.USER  # else the file stood there at the first start
+            authored = [draft_by_form(replace(draft, door=door), is_found=is_found) for draft in drafts]
+            self.record_own_events(connection, authored)
 
     def record_own_events(self, connection: Transaction, drafts: Sequence[EventDraft]) -> None:
         """Record what the next version already contains. The caller has followed the log in this transaction."""

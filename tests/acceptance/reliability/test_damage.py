@@ -1,6 +1,7 @@
 """Damaged files of a home: the next start names what was damaged, and nothing is lost or doubled. Real processes."""
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.acceptance.environment import (
 )
 from tests.cloud.fixtures import Cloud, User
 from tests.proof import first_in_test
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import Home, Sidecar, wait_until
 
 PAGE: Final = 4096
 LINES: Final = (
@@ -161,3 +162,81 @@ def test_a_flipped_bit_in_the_stored_schema_is_mended_at_the_next_start(
         assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES[:2], 1)
         assert warning_named(sidecar.call("sync/status")["document"], "database_salvaged")
     assert home.json("doctor")["ok"]
+
+
+# --- one question for every process (D2), an unfinished salvage (D3, D6), who said a found line (D1) --------
+
+
+def event_tree(home: Home) -> Path:
+    return home.data / "memory-data" / str(home.installation["profile"]) / "events"
+
+
+def has_event_lines(home: Home, *words: str) -> bool:
+    lines = "".join(path.read_text() for path in event_tree(home).rglob("*.jsonl"))
+    return all(word in lines for word in words)
+
+
+def fill(home: Home, *words: str) -> None:
+    """Record words; their lines are in the event files when this returns."""
+    with Sidecar(home) as sidecar:
+        for word in words:
+            sidecar.update(word)
+        wait_until(lambda: has_event_lines(home, *words))
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("events", "read")])
+def test_whatever_looks_first_when_the_database_is_gone_the_event_files_bring_it_back(
+    home: Home, command: tuple[str, ...]
+) -> None:
+    fill(home, *LINES[:2])
+    delete_all(home.database)
+    looked = home.run(*command, check=False)
+    assert looked.returncode != 0, "an empty memory is no answer"
+    assert "held a memory" in looked.stdout + looked.stderr
+    with Sidecar(home) as sidecar:
+        assert warning_named(sidecar.call("sync/status")["document"], "database_salvaged")
+        assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES[:2], 1)
+        assert [event["payload"]["question"] for event in exchanges(sidecar)] == list(LINES[:2])
+
+
+def test_a_second_damage_while_the_event_files_are_written_again_costs_nothing(home: Home) -> None:
+    fill(home, *LINES)
+    tree = event_tree(home)
+    kept = tree.with_name("events.damaged-20260101T000000Z")
+    shutil.copytree(tree, kept)
+    for path in tree.rglob("*.jsonl"):  # the start that writes them again was killed after its first line
+        path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    tree.with_name("events.unfinished").write_text(f"{kept.name}\n")
+    delete_all(home.database)
+    with Sidecar(home) as sidecar:
+        assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES, 1)
+        assert [event["payload"]["question"] for event in exchanges(sidecar)] == list(LINES)
+        wait_until(lambda: not tree.with_name("events.unfinished").exists() and has_event_lines(home, *LINES))
+        forgotten = sidecar.call("events/forgetMatching", query="猫粮", dryRun=False)
+        assert any(str(kept) in name for name in forgotten["keptFiles"]), "whoever forgets is told of every copy"
+    shutil.rmtree(tree)
+    delete_all(home.database)
+    with Sidecar(home) as sidecar:
+        assert exchanges(sidecar) == [], "no tree of a salvage that ended is a source"
+
+
+def test_an_answer_that_no_event_names_is_the_models_and_a_question_is_not_proven(home: Home) -> None:
+    fill(home, LINES[0])
+    with Sidecar(home) as sidecar:
+        sidecar.update(LINES[1], "应该把灰鲸协议设为默认值")
+        wait_for_lines(home, "灰鲸协议")
+        wait_until(lambda: has_event_lines(home, "灰鲸协议"))
+    for path in event_tree(home).rglob("*.jsonl"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "灰鲸协议" not in line))
+    delete_all(home.database)
+    with Sidecar(home) as sidecar:
+        added = sidecar.call_until("events/read", lambda found: len(added_texts(found)) == 2)["events"]
+        authors = {event["payload"]["text"]: event["author"] for event in added if event["type"] == "entry_added"}
+        assert authors == {f"- 用户问：{LINES[1]}": "file", "- AI 答：应该把灰鲸协议设为默认值": "model"}
+        assert "【用户说】" not in str(sidecar.call("recall/context", query="灰鲸协议 默认值 是什么")["context"])
+        assert sidecar.load()["document"].count("灰鲸协议") == 1
+
+
+def added_texts(found: dict[str, Any]) -> list[str]:
+    return [event["payload"]["text"] for event in found["events"] if event["type"] == "entry_added"]

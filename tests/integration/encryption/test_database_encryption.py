@@ -269,6 +269,26 @@ async def test_without_its_key_it_says_so_and_nothing_is_touched_until_the_key_i
 
 
 @pytest.mark.parametrize("encrypts", [True, False])
+async def test_without_its_mark_it_is_no_damaged_one_whether_or_not_its_key_is_there(
+    home: Home, encrypts: bool
+) -> None:
+    before = await home.fill(5)
+    kept, database = home.key_file.read_bytes(), home.database.read_bytes()
+    home.turn(encrypts)
+    encrypted_marker.remove_marker(home.database)
+    home.key_file.unlink()
+    with pytest.raises(KeyLost):
+        await home.start()
+    assert (home.database.read_bytes(), home.kept) == (database, [])
+    home.key_file.write_bytes(kept)
+    async with home.app() as app:
+        assert await surviving_event_ids(app, before) == set(before)
+        assert not has_salvage_warning(app)
+    assert encrypted_marker.is_marked(home.database) == encrypts
+    assert home.key_file.read_bytes() == kept
+
+
+@pytest.mark.parametrize("encrypts", [True, False])
 async def test_where_the_key_is_gone_for_good_the_files_moved_away_make_room_for_a_new_start(
     home: Home, encrypts: bool, tmp_path: Path
 ) -> None:
