@@ -130,7 +130,7 @@ def plan_merge(
     draft = apply_changes(observed, decisions, merge.entries_to_insert(decisions), known)
     apply_heading_changes(draft, origin, known)
     merged = draft.to_snapshot()
-    return MergePlan(_operations(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
+    return MergePlan(operations_between(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
 
 
 class _ThreeWayMerge:
@@ -218,7 +218,7 @@ def _entry(entry_id: str, block: Block) -> Entry:
     return Entry(entry_id, block.text, block.section)
 
 
-def _operations(base_snapshot: Snapshot, current: Snapshot, merged: Snapshot) -> tuple[Operation, ...]:
+def operations_between(base_snapshot: Snapshot, current: Snapshot, merged: Snapshot) -> tuple[Operation, ...]:
     """The operations that lead from the current version to the merged document.
 
     An entry that is removed in the current version and edited on disk counts as edited, not as added.

@@ -26,7 +26,7 @@ from sync.log.authorship import Author, Authorship, author_of, label_key, view_l
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import event_order
 from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED
-from sync.log.model import Event
+from sync.log.model import Event, text_in
 
 # Plain text: it runs through SQLAlchemy and, before that is imported, through sqlite3.
 OTHER_AUTHORS_SQL: Final = """
@@ -121,7 +121,7 @@ class LineAuthors:
         if not self._newest and not has_lines_of_others(snapshot.ids):
             return {}
         lines = [*zip(snapshot.ids, snapshot.document.entries, strict=True)]
-        written = {entry_id: found for entry_id, block in lines if (found := self._other_author(entry_id, block))}
+        written = self.other_authors(snapshot)
         own = (block for entry_id, block in lines if entry_id not in written and not entry_id.endswith(".a"))
         typed = {(block.section, block.text) for block in own}
         labels: dict[str | Section, LineLabel] = {
@@ -138,6 +138,11 @@ class LineAuthors:
             if not self._is_own(author):
                 above.setdefault(section, self._label(author, registry))
         return labels | {path: label for path, label in above.items() if label and not _is_template_heading(path)}
+
+    def other_authors(self, snapshot: Snapshot) -> dict[str, Authorship]:
+        """Entry id -> who wrote the line, if not the user here."""
+        lines = zip(snapshot.ids, snapshot.document.entries, strict=True)
+        return {entry_id: found for entry_id, block in lines if (found := self._other_author(entry_id, block))}
 
     def _other_author(self, entry_id: str, block: Block) -> Authorship | None:
         """Who wrote a line, if not the user here. What the user wrote here too is theirs, not another device's."""
@@ -166,6 +171,23 @@ class LineAuthors:
         """Whether it may have written a line of this document: other devices edit documents of their own."""
         is_addition = event.type in {ENTRY_ADDED, EXCHANGE_RECORDED}
         return is_addition or event.device_id in self._own_device_ids or event.payload.get("shared") is True
+
+
+def other_authors_then(
+    events: Sequence[Event], snapshot: Snapshot, own_device_ids: Collection[str], redact: Callable[[str], str]
+) -> dict[str, Authorship]:
+    """The authors that the lines of an older version had, if not the user here: of each, by the text that it had."""
+    then = dict(zip(snapshot.ids, (block.text for block in snapshot.document.entries), strict=True))
+
+    def wrote(event: Event) -> bool:
+        text = then.get(text_in(event, "entry_id") or "")
+        return event.type == EXCHANGE_RECORDED or (text is not None and text_in(event, "text") in (text, redact(text)))
+
+    matching = [event for event in events if wrote(event)]
+    known = {text_in(event, "entry_id") for event in matching}
+    authors = LineAuthors(own_device_ids)
+    authors.add([*matching, *(event for event in events if text_in(event, "entry_id") not in known)])
+    return authors.other_authors(snapshot)
 
 
 def _written_lines(event: Event) -> Sequence[tuple[str, str]]:

@@ -6,18 +6,21 @@ together or not at all. Nothing here touches the file; `sync.document.surfaces.m
 
 import re
 from datetime import date
+from itertools import groupby
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.db.engine import Transaction
 from sync.db.schema import VERSION_ON_DISK
 from sync.document import store
-from sync.document.capture.day_compaction import has_days_to_compact
+from sync.document.capture.day_compaction import has_days_to_compact, source_door
 from sync.document.erasure import erasure
-from sync.document.markdown.model import MemoryDocument, Version
+from sync.document.markdown.model import MemoryDocument, MergePlan, Snapshot, Version
 from sync.document.markdown.template import language_of
-from sync.document.merge.three_way import plan_merge
+from sync.document.merge.three_way import operations_between, plan_merge
+from sync.document.read.line_authors import other_authors_then
 from sync.document.read.results import VersionJson
 from sync.document.versions.compaction import compact_old_days
 from sync.document.versions.erasure_step import apply_next_erasure
@@ -29,7 +32,8 @@ from sync.document.versions.use_lines import UseLines
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import InvalidInput
 from sync.log import store as log_store
-from sync.log.event_types import DOCUMENT_RESTORED
+from sync.log.authorship import FORMER_ORIGIN, Author, Authorship
+from sync.log.event_types import DOCUMENT_RESTORED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED
 from sync.log.model import Door, EventDraft, Origin
 from sync.system.digests import sha256
 
@@ -241,6 +245,34 @@ class FileHistory:
         planned = plan_merge(current, current, restored.snapshot.document, writer.new_id)
         payload = writer.redactor.clean_payload({"sha256": digest, "operations": len(planned.operations)})
         self._log.append_in(connection, [EventDraft(type=DOCUMENT_RESTORED, payload=payload)])
-        writer.record_operations(connection, planned, Origin.USER, Door.COMMAND)
+        known = current.snapshot if current else Snapshot(MemoryDocument())
+        planned, authors = self._with_former_authors(connection, planned, restored.snapshot, known)
+        for author, operations in groupby(planned.operations, lambda one: authors.get(one.entry_id)):
+            origin, door = (Origin.USER, Door.COMMAND) if author is None else _recorded_as(author)
+            writer.record_operations(connection, replace(planned, operations=tuple(operations)), origin, door)
         version = writer.append_version(connection, writer.with_footer(planned.merged, current), "restored")
         return EditResult(planned.operations, version.sha256)
+
+    def _with_former_authors(
+        self, connection: Transaction, planned: MergePlan, restored: Snapshot, known: Snapshot
+    ) -> tuple[MergePlan, dict[str, Authorship]]:
+        """Restore what others wrote as new lines of theirs. Returns the plan, and the author of each such line."""
+        writer = self._writer
+        changed = {one.entry_id for one in planned.operations}
+        former = [pair for pair in zip(planned.merged.ids, restored.ids, strict=True) if pair[0] in changed]
+        exchanges = {old_id[:-2] for _, old_id in former if old_id.endswith((".q", ".a"))}
+        types = (ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED) if former else ()
+        events = [*log_store.read_by_types(connection, types, after=0)]
+        events += [event for name in exchanges if (event := log_store.find_event(connection, name)) is not None]
+        then = other_authors_then(events, restored, self._log.own_device_ids, writer.redactor.clean)
+        new_ids = {entry_id: writer.new_id() for entry_id, old_id in former if old_id in then}
+        ids = tuple(new_ids.get(entry_id, entry_id) for entry_id in planned.merged.ids)
+        merged = Snapshot(planned.merged.document, ids)
+        planned = replace(planned, operations=operations_between(known, known, merged), merged=merged)
+        return planned, {new_ids[entry_id]: then[old_id] for entry_id, old_id in former if old_id in then}
+
+
+def _recorded_as(author: Authorship) -> tuple[Origin, Door]:
+    """Return the origin and door of a restored line that the user did not write here."""
+    door = Door.COMMAND if author.author is Author.MODEL else source_door(author) or Door.IMPORT
+    return FORMER_ORIGIN[author.author], door

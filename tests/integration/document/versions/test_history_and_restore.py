@@ -4,12 +4,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events
 from sync.document.erasure import erasure
 from sync.document.markdown.model import EntryAdded
+from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.notices import Notice
 from sync.errors import InvalidInput
 from sync.log.event_types import DOCUMENT_RESTORED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
+from sync.log.model import Door, EventDraft, Origin
+from sync.settings.settings import Settings
 from sync.system.digests import sha256
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 
@@ -108,6 +113,42 @@ class TestRestore:
             if "用户问：还没写的" in harness.text:
                 return
         pytest.fail("no version holds it")
+
+    @pytest.mark.parametrize(("door", "label"), [(Door.PROGRAM, "来自 工具"), (Door.IMPORT, "导入")])
+    async def test_a_line_of_another_author_comes_back_as_theirs(
+        self, harness: DocumentHarness, door: Door, label: str
+    ) -> None:
+        await many(harness)
+        section, said = ["用户偏好", "工作习惯"], "好的"
+        added = [
+            {"entry_id": name, "section": section, "after": "", "text": f"- {name} 永远同意"}
+            for name in ("removed", "reworded")
+        ]
+        drafts = [EventDraft(ENTRY_ADDED, harness.redactor.clean_payload(one)) for one in added]
+        drafts += draft_exchange_events(
+            ExchangeInput("别人问的", said), harness.redactor, device_id="device-a", store_messages=False
+        )
+        await harness.log.append([replace(one, door=door, origin=Origin.TOOL) for one in drafts])
+        await harness.memory.reconcile()
+        wanted = (await hashes(harness))[0]
+        harness.replace("- removed 永远同意\n", "")
+        harness.replace("- reworded 永远同意\n", "- reworded 我说不\n")
+        harness.replace("- 用户问：别人问的\n", "")
+        harness.replace("- 第 4 条\n", "")
+        await harness.memory.reconcile()
+        text = body(harness.text)
+        await harness.memory.restore(wanted)
+        settings = Settings()
+        memory = MemoryService(
+            harness.log, harness.memory, None, harness.redactor, clock=harness.clock, settings=settings
+        )
+        loaded = (await memory.load(wait_ms=0)).content
+        for line in ("removed 永远同意", "reworded 永远同意", "用户问：别人问的"):
+            assert f"\n- 【{label}】{line}\n" in loaded
+        assert "\n- 第 4 条\n" in loaded
+        await harness.memory.restore((await hashes(harness))[1])
+        assert body(harness.text) == text
+        assert "\n- reworded 我说不\n" in (await memory.load(wait_ms=0)).content
 
     async def test_a_hash_that_names_nothing_is_refused_by_its_name(self, harness: DocumentHarness) -> None:
         await harness.record_and_reconcile("一")
