@@ -9,6 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.errors import InvalidInput, TooLarge
+from sync.log.authorship import Author as Writer
+from sync.log.authorship import Authorship
 from sync.log.model import Door
 
 T = TypeVar("T")
@@ -57,7 +59,7 @@ class Content(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """One session's record. `date` and `time` are local to its device; `quality` rates the summary.
 
-    `door`: where it was recorded, until the person takes a project file.
+    `written`: who said it, whatever is changed later, until the person takes a project file.
     """
 
     record_id: str
@@ -75,12 +77,19 @@ class Record(msgspec.Struct, frozen=True):
     quality: float | None = None
     marks: tuple[Mark, ...] = ()
     reviewed_on: str | None = None
-    door: str | None = None
+    written: Authorship = Authorship(Writer.USER, "", Door.HAND)
 
     @property
     def is_project_file(self) -> bool:
         """Whether it is of a page that a repository brought, and that the person did not take."""
-        return self.door == Door.PROJECT
+        return self.written.door == Door.PROJECT
+
+    @property
+    def merge_key(self) -> tuple[str | None, ...]:
+        """What records that merge have in common: the project and the author."""
+        written = self.written
+        door = written.door if written.author is Writer.FILE else None
+        return self.project_id, written.author, door, self.device_id, str(written.is_proven)
 
     @property
     def moment(self) -> tuple[str, str]:

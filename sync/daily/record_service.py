@@ -6,7 +6,6 @@ the session; its payload names it. A sensitive conversation is erased with all i
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -19,8 +18,8 @@ from sync.daily.conversation import current_conversation, store
 from sync.daily.conversation.command_parser import decide_saving, last_save_request
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
-from sync.daily.conversation.extractive_summary import SummaryTurn, quality, summarise
-from sync.daily.conversation.transcript import turns_of
+from sync.daily.conversation.extractive_summary import SummaryTurn, quality
+from sync.daily.conversation.transcript import contents_of, local_time_of, said_by_one, turns_of
 from sync.daily.model import Author, Content, Mark, Record, content_of, content_payload, marks_of
 from sync.daily.pages.numbering import next_number
 from sync.daily.pages.page_folders import PageFolders
@@ -33,11 +32,12 @@ from sync.daily.records.changes import (
     mark_record,
     payload_after,
     remove_record,
+    session_record_id,
 )
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput
-from sync.log.envelope import day_of
+from sync.log.authorship import authorship
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     DAILY_UNDONE,
@@ -48,7 +48,7 @@ from sync.log.event_types import (
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import Door, Event, EventDraft, project_id_for
+from sync.log.model import DOOR_FIELD, Door, Event, EventDraft, Origin, project_id_for
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
@@ -109,7 +109,9 @@ class RecordService:
     async def record_conversation(self, request: RecordRequest) -> ChangeResult:
         """Record a conversation, or update the record of its session. Raises InvalidInput, StorageError."""
         async with self._lock:
-            events = await self._conversation_events(request.session_id)
+            name, own = request.session_id, self._log.own_device_ids
+            said = await self._log.database.read(store.session_events, name, CONVERSATION_TYPES) if name else []
+            events, door = said_by_one(said, own)
             turns = request.turns or tuple(turns_of(events))
             paths = (event.project_path for event in reversed(events) if event.project_path)
             path = request.project_path or next(paths, None)
@@ -120,27 +122,31 @@ class RecordService:
                 refused = "no_place"
             if refused is not None:
                 return ChangeResult(None, refused)
-            content, original = _contents(request.summary, turns, self._redactor, options.recording)
-            of_session = records.of_session(request.session_id) if request.session_id else []
+            content, original = contents_of(request.summary, turns, self._redactor, options.recording)
             author: Author = request.author if request.summary is not None else "extractive"
-            if of_session:
-                until = events[-1].event_id if events else None
+            origin = Origin.USER if author == "hand" else Origin.MODEL
+            extra = {DOOR_FIELD: request.door if request.turns or request.summary is not None else door}
+            written = authorship(SESSION_RECORDED, origin, self._log.device_id, extra)
+            until = events[-1].event_id if events else None
+            if name and (of_session := records.of_session(name, written, own)):
                 return await self._update_record(records, of_session[-1], content, until, by=author, original=original)
             rating = quality(content, turns) if author != "hand" else None
             record = await asyncio.to_thread(self._build_record, request, events, content, path, records)
-            change = create_record(replace(record, author=author, quality=rating), request.event_id)
+            record_id = request.record_id or session_record_id(written, name, until) or self.new_id()
+            record = replace(record, record_id=record_id, author=author, quality=rating, written=written)
+            change = create_record(record, request.event_id)
             return await self._apply(replace(change, original=original))
 
     def _build_record(
         self, request: RecordRequest, events: Sequence[Event], content: Content, path: str | None, records: DailyRecords
     ) -> Record:
         """A new record with the next number of its day's page."""
-        moment = request.moment or (_local_time_of(events[-1], self._clock) if events else self._clock.now())
+        moment = request.moment or (local_time_of(events[-1], self._clock) if events else self._clock.now())
         until = events[-1].event_id if events else None
         day = moment.date().isoformat()
         project_id = project_id_for(path) if request.project_path or not events else events[-1].project_id
         return Record(
-            record_id=request.record_id or _record_id(request.session_id, until) or self.new_id(),
+            record_id="",
             event_id="",
             date=day,
             time=f"{moment:%H:%M:%S}",
@@ -152,7 +158,6 @@ class RecordService:
             session_id=request.session_id,
             until_event_id=until,
             marks=request.marks,
-            door=request.door,
         )
 
     def new_id(self) -> str:
@@ -188,7 +193,7 @@ class RecordService:
         self, record_id: str, content: Content, parts: Sequence[str], *, event_id: str | None = None
     ) -> ChangeResult:
         """Replace the named parts of a record by those of `content`. Raises InvalidInput."""
-        record = (await self._records_cache.current_records()).get(record_id)
+        record = (await self._records_cache.current_records()).get(record_id, self._log.own_device_ids)
         changed = [part for part in record.content.changed_parts(content) if part in parts]
         if not changed:
             return ChangeResult(record, "nothing_changed")
@@ -196,12 +201,12 @@ class RecordService:
 
     async def remove(self, record_id: str, *, reason: str = "asked") -> ChangeResult:
         """Remove a record; `undo` restores it."""
-        record = (await self._records_cache.current_records()).get(record_id)
+        record = (await self._records_cache.current_records()).get(record_id, self._log.own_device_ids)
         return replace(await self._apply(remove_record(record, reason=reason)), record=record)
 
     async def mark(self, record_id: str, mark: Mark, *, on: bool = True) -> ChangeResult:
         """Set or clear a mark."""
-        record = (await self._records_cache.current_records()).get(record_id)
+        record = (await self._records_cache.current_records()).get(record_id, self._log.own_device_ids)
         change = mark_record(record, mark, on=on)
         return ChangeResult(record, "nothing_changed") if change is None else await self._apply(change)
 
@@ -237,10 +242,10 @@ class RecordService:
 
     async def forget(self, record_id: str, *, before: BeforeErasure | None = None) -> list[str]:
         """Erase a sensitive record and its conversation."""
-        record = (await self._records_cache.current_records()).get(record_id)
+        record = (await self._records_cache.current_records()).get(record_id, self._log.own_device_ids)
         if record.session_id is not None:
             return await self.forget_session(record.session_id, before=before)
-        return await self._erase(await self.event_ids_of(ConversationEvents(None), {record_id}), before)
+        return await self._erase(await self.event_ids_of(ConversationEvents(None), {record.record_id}), before)
 
     async def undo(self, event_id: str | None = None) -> ChangeResult:
         """Undo a change, by default this device's last one. Raises InvalidInput if there is nothing to undo."""
@@ -297,11 +302,6 @@ class RecordService:
         change = edit_record(record, content, changed, by=by, until_event_id=until_event_id)
         return await self._apply(replace(change, original=original))
 
-    async def _conversation_events(self, session_id: str | None) -> list[Event]:
-        if session_id is None:
-            return []
-        return await self._log.database.read(store.session_events, session_id, CONVERSATION_TYPES)
-
     async def _apply(self, change: RecordChange) -> ChangeResult:
         """Append a change; the record after it."""
         (event_id,) = await self._append([change])
@@ -337,22 +337,6 @@ class RecordService:
                 yield EventDraft(type=SESSION_ORIGINAL, payload=payload)
 
 
-def _contents(
-    summary: Content | None, turns: Sequence[SummaryTurn], redactor: Redactor, recording: Any
-) -> tuple[Content, Content]:
-    """What to record of a conversation, and the same before redaction.
-
-    Tags made of raw text would lose the context that shows them to be secret.
-    """
-    texts = redactor.clean_turns((turn.role == "assistant", turn.text) for turn in turns)
-    redacted = [SummaryTurn(turn.role, str(text)) for turn, text in zip(turns, texts, strict=True)]
-    content = summary or summarise(redacted)
-    original = summary or (content if redacted == list(turns) else summarise(turns))
-    if recording.save_code_snippets:
-        return content, original
-    return replace(content, code=()), replace(original, code=())
-
-
 def _refusal_reason(
     request: RecordRequest, records: DailyRecords, turns: Sequence[SummaryTurn], recording: Any
 ) -> str | None:
@@ -368,21 +352,3 @@ def _refusal_reason(
         return str(decision) if decision in {CommandKind.SKIP, CommandKind.SENSITIVE} else None
     saving = decide_saving(turns, min_rounds=recording.min_conversation_length, auto_save=recording.auto_save)
     return None if saving.is_wanted else saving.reason
-
-
-def _record_id(session_id: str | None, until_event_id: str | None) -> str | None:
-    """The same id for the same state of a session, whichever process records it."""
-    if session_id is None or until_event_id is None:
-        return None
-    return "rec_" + hashlib.sha256(f"{session_id}\n{until_event_id}".encode()).hexdigest()[:32]
-
-
-def _local_time_of(event: Event, clock: Clock) -> datetime:
-    """An event's time in the local zone, with the offset of its day."""
-    now = clock.now()
-    try:
-        moment, day = clock.local(datetime.fromisoformat(event.ts)), day_of(event, now)
-    except (ValueError, OverflowError):
-        return now
-    is_of_day = abs((moment.date() - day).days) <= 1
-    return moment if is_of_day else datetime.combine(day, moment.timetz())

@@ -20,7 +20,9 @@ from sync.log.event_types import (
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
     RECORD_CHANGE_TYPES,
+    SESSION_RECORDED,
 )
+from sync.log.identity.same_event import client_record_id
 from sync.log.model import (
     CLIENT_ID_FIELD,
     DOOR_FIELD,
@@ -108,10 +110,11 @@ class DraftBuilder(msgspec.Struct, frozen=True):
     local_redactor: Redactor | None = None
     clock: Clock = UTC_CLOCK
     keep_message_text: bool = True
+    device_id: str = ""  # part of the record ids that programs choose
 
-    def for_other_programs(self) -> "DraftBuilder":
+    def for_other_programs(self, device_id: str = "") -> "DraftBuilder":
         """Return a builder for `events append`: no text of messages, unless the user stores messages."""
-        return replace(self, keep_message_text=self.store_messages)
+        return replace(self, keep_message_text=self.store_messages, device_id=device_id)
 
     def build(self, value: object, *, ids_are_known: bool = False) -> EventDraft:
         """Build a draft from an event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed.
@@ -177,6 +180,10 @@ class DraftBuilder(msgspec.Struct, frozen=True):
                 hint="Call the method that records it, such as `events/forget`, `devices/rename` or `memory/command`.",
             )
         draft = self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
+        payload = draft.payload.value
+        if draft.type == SESSION_RECORDED and isinstance(name := payload.get("record_id"), str) and name:
+            own = {**payload, "record_id": client_record_id(self.device_id, name)}
+            draft = replace(draft, payload=self.redactor.clean_payload(own))
         return replace(draft, door=Door.PROGRAM, event_id=None, client_id=draft.event_id)
 
     def build_batch(self, values: object) -> list[EventDraft]:

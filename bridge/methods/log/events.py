@@ -69,7 +69,7 @@ async def append_batch(app: App, params: AppendBatch) -> RecordedJson:
 
 
 async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) -> RecordedJson:
-    given = drafts(app.draft_builder.for_other_programs())
+    given = drafts(app.draft_builder.for_other_programs(app.log.device_id))
     recorded = await app.memory_service.pauses.append_allowed(given)
     if app.is_sidecar:  # which has to end what begins through it
         await app.event_files.sessions.track(recorded)

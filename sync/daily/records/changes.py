@@ -1,6 +1,7 @@
 """Changes of records, as decided from the current records and before they become events. Pure."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -9,11 +10,14 @@ from msgspec.structs import replace
 from sync.daily.model import Author, Content, Mark, Record, content_payload, marks_of, record_payload
 from sync.daily.records.maintenance import RecordMerge
 from sync.daily.records.reducer import DailyRecords
+from sync.log.authorship import FORMER_ORIGIN, PROPOSING_DOORS, Authorship
+from sync.log.authorship import Author as Writer
 from sync.log.event_types import SESSION_EDITED, SESSION_MARKED, SESSION_RECORDED, SESSION_REMOVED
 from sync.log.model import Door, Origin
 
 IMPORTANT_WEIGHT: Final = 0.9  # of a record that the user marked as important
 DEFAULT_WEIGHT: Final = 0.5
+_DOORS: Final = {Writer.USER: Door.HAND, Writer.PROGRAM: Door.PROGRAM, Writer.APP: Door.APP, Writer.FILE: Door.IMPORT}
 
 
 class RecordChange(msgspec.Struct, frozen=True):
@@ -35,8 +39,7 @@ class RecordChange(msgspec.Struct, frozen=True):
         """The origin and the door of the event. Changes leave a record to whoever recorded it."""
         if self.is_taken:
             return {"origin": Origin.USER, "door": Door.COMMAND}
-        is_summary = self.record.author != "hand" and self.event_type == SESSION_RECORDED
-        return {"origin": Origin.MODEL} if is_summary else author_fields(self.record)
+        return author_fields(self.record)
 
 
 PlannedChange = Callable[[DailyRecords], Sequence[RecordChange]]
@@ -47,6 +50,14 @@ def create_record(record: Record, event_id: str | None = None) -> RecordChange:
     return RecordChange(
         SESSION_RECORDED, record, {**record_payload(record), "importance": _importance(record.marks)}, event_id
     )
+
+
+def session_record_id(written: Authorship, session_id: str | None, until_event_id: str | None) -> str | None:
+    """The same id for the same state of a session, whichever process of this device records it."""
+    if session_id is None or until_event_id is None:
+        return None
+    parts = written.device_id, written.author, session_id, until_event_id
+    return "rec_" + sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def edit_record(
@@ -74,7 +85,7 @@ def take_records(records: DailyRecords) -> list[RecordChange]:
 
 
 def _take_record(record: Record) -> RecordChange:
-    then = replace(record, door=Door.HAND)
+    then = replace(record, written=Authorship(Writer.USER, record.device_id, Door.HAND))
     payload = {"changed": [], "by": "hand", "until_event_id": record.until_event_id, **payload_after(then)}
     return RecordChange(SESSION_EDITED, then, payload, is_taken=True)
 
@@ -114,11 +125,12 @@ def merge_records(merge: RecordMerge, records: DailyRecords) -> list[RecordChang
 
 
 def author_fields(record: Record) -> dict[str, Any]:
-    """The origin and the door of an event that holds a record."""
-    if record.is_project_file:
-        return {"origin": Origin.IMPORTED, "door": Door.PROJECT}
-    is_programs = record.door == Door.PROGRAM
-    return {"origin": Origin.TOOL, "door": Door.PROGRAM} if is_programs else {"origin": Origin.USER, "door": Door.HAND}
+    """The origin and the door of an event that holds a record: its text keeps its author."""
+    written = record.written
+    if not written.is_proven:
+        return {"origin": Origin.IMPORTED, "door": Door.IMPORT}
+    door = Door(written.door) if written.door in PROPOSING_DOORS else _DOORS.get(written.author)
+    return {"origin": FORMER_ORIGIN[written.author], "door": door}
 
 
 def payload_after(record: Record) -> dict[str, Any]:

@@ -51,12 +51,12 @@ class ReviewQuestion(msgspec.Struct, frozen=True):
 
 
 def find_repeats(records: Sequence[Record]) -> list[RecordMerge]:
-    """Find repeats among a day's records. Later records of a project merge into the earlier one that they repeat."""
+    """Find repeats among a day's records. A later record merges into an earlier one of its project and author."""
     merges: list[RecordMerge] = []
     left = list(records)
     while left:
         first, *rest = left
-        same = [record for record in rest if record.project_id == first.project_id and _is_repeat(first, record)]
+        same = [record for record in rest if record.merge_key == first.merge_key and _is_repeat(first, record)]
         merged = _merged_content([first, *same]) if same else None
         if merged is not None:
             merges.append(RecordMerge(first, merged, tuple(same)))

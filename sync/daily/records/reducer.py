@@ -6,7 +6,7 @@ An undo removes one change and may itself be undone. Page numbers are decided el
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from sync.daily.model import MARKS, Record, content_of, record_from_payload, set_mark
 from sync.errors import InvalidInput
+from sync.log.authorship import PROPOSING_DOORS, Authorship, author_of
 from sync.log.event_types import (
     DAILY_UNDONE,
     RECORD_CHANGE_TYPES,
@@ -26,6 +27,7 @@ from sync.log.event_types import (
     SESSION_REMOVED,
     SESSION_SKIPPED,
 )
+from sync.log.identity.same_event import client_record_id
 from sync.log.model import Door, Event, erased_by
 from sync.log.retractions import Retractions
 
@@ -48,11 +50,16 @@ class DailyRecords(msgspec.Struct, frozen=True):
         """The records that pages show: all but the expired ones."""
         return [record for record in self.by_id.values() if "expired" not in record.marks]
 
-    def of_session(self, session_id: str) -> list[Record]:
-        return [record for record in self.by_id.values() if record.session_id == session_id]
+    def of_session(self, session_id: str, written: Authorship, own_device_ids: Collection[str]) -> list[Record]:
+        """The records of a session that this device made of one author's words; of before doors, all of its own."""
+        own = (one for one in self.by_id.values() if one.device_id in own_device_ids and one.written.is_proven)
+        said = (one for one in own if one.written.author is written.author or one.written.door is None)
+        return [record for record in said if record.session_id == session_id]
 
-    def get(self, record_id: str) -> Record:
-        record = self.by_id.get(record_id)
+    def get(self, record_id: str, own_device_ids: Collection[str] = ()) -> Record:
+        """The record with an id, or that a program of these devices gave this id. Raises InvalidInput."""
+        names = record_id, *(client_record_id(device_id, record_id) for device_id in own_device_ids)
+        record = next((self.by_id[name] for name in names if name in self.by_id), None)
         if record is None:
             raise InvalidInput("no record has this id", field="id", hint="`xiaobai-memory daily list` shows the ids.")
         return record
@@ -184,6 +191,8 @@ class _ReducedRecords:
         elif (record := self.by_id.get(record_id := str(payload.get("record_id")))) is None:
             if record_id not in self.removed:
                 self._pending_changes.setdefault(record_id, []).append((event, original))
+        elif event.door in PROPOSING_DOORS and author_of(event).author is not record.written.author:
+            return  # a program or a file changes no record of another author
         elif event.type == SESSION_EDITED:
             self.by_id[record_id] = _apply_edit(record, event, original)
         elif event.type == SESSION_REMOVED:
@@ -199,7 +208,7 @@ class _ReducedRecords:
             project_id=event.project_id,
             project_path=event.project_path,
             device_id=event.device_id,
-            door=event.door,
+            written=author_of(event),
         )
         if original is not None:
             record = replace(record, content=content_of(original.payload))
@@ -223,5 +232,5 @@ def _apply_edit(record: Record, event: Event, original: Event | None) -> Record:
     content = replace(record.content, **{name: getattr(edited, name) for name in names}) if names else record.content
     until_event_id = until if isinstance(until, str) else record.until_event_id
     is_taken = record.is_project_file and event.door == Door.COMMAND
-    door = Door.HAND if is_taken else record.door
-    return replace(record, content=content, until_event_id=until_event_id, door=door)
+    written = author_of(event) if is_taken else record.written
+    return replace(record, content=content, until_event_id=until_event_id, written=written)

@@ -15,6 +15,11 @@ def client_event_id(device_id: str, client_id: str) -> str:
     return "evt_" + sha256(f"client\n{device_id}\n{client_id}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
+def client_record_id(device_id: str, client_id: str) -> str:
+    """Return the id of a daily record that a program named: no program takes the id of the user's next record."""
+    return "rec_" + sha256(f"program\n{device_id}\n{client_id}".encode(errors="surrogatepass")).hexdigest()[:32]
+
+
 def is_same_event(one: Event, other: Event) -> bool:
     """Return whether two events are one event; replica and number are transport, and a payload may be erased."""
     return _has_same_author(one, other) and (not one.payload or not other.payload or one.payload == other.payload)

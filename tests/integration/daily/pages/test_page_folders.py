@@ -58,9 +58,8 @@ class TestASharedPage:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("一")
             payload = {"record_id": "rec_other", "date": "2026-02-02", "time": "09:00:00", "session": 1, "topic": "二"}
-            await harness.device.log.append(
-                harness.device.intake.build_batch([{"type": "session_recorded", "payload": payload}])
-            )
+            builder = harness.device.intake.for_other_programs(harness.device.log.device_id)
+            await harness.device.log.append(builder.build_batch([{"type": "session_recorded", "payload": payload}]))
             await harness.service.reconcile()
             await harness.record("三")
             numbers = {"一": 1, "二": 2, "三": 3}
