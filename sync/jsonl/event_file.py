@@ -7,6 +7,7 @@ an fsync would delay every `update`. The lock file has a documented name, so oth
 
 import contextlib
 import filecmp
+import heapq
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 LOCK_TIMEOUT: Final = 5.0  # seconds for another program to release the lock
 READ_SIZE: Final = 64 * 1024  # bytes; read backwards from the end
+MAX_TAILS: Final = 100  # files whose last line a start compares with the log
 BUILD_SUFFIX: Final = ".new"  # of a file that is being built
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -171,6 +173,24 @@ def find_event_files(root: Path) -> Iterator[EventFile]:
         for month in sorted(folder.iterdir()):
             if is_month(month.name) and month.is_dir():
                 yield from (EventFile(month, path.stem) for path in sorted(month.glob("project_*_events.jsonl")))
+
+
+def newest_line_ids(root: Path) -> list[str]:
+    """Return the event ids of the last lines of the files written last. Raises StorageError."""
+    with translate_os_errors(root):
+        paths = [file.path for file in find_event_files(root)]
+        newest = heapq.nlargest(MAX_TAILS, paths, key=lambda path: path.stat().st_mtime_ns)
+        headers = [_decode(_read_last_line(path), LineHeader) for path in newest]
+    return [header.event_id for header in headers if header is not None]
+
+
+def _read_last_line(path: Path) -> bytes:
+    with path.open("rb") as file:
+        if (end := _newline_before(file.fileno(), path.stat().st_size)) is None:
+            return b""
+        before = _newline_before(file.fileno(), end)
+        file.seek(0 if before is None else before + 1)
+        return file.readline()
 
 
 def find_session_meta_files(root: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ from sync.jsonl.event_file import find_event_files
 from sync.log import store as log_store
 from sync.log.model import CLOUD
 from sync.settings.settings import Settings
-from sync.startup.salvaged_log import complete_log
+from sync.startup.salvaged_log import check_event_files, complete_log
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,10 @@ class OpenedDatabase(msgspec.Struct, frozen=True):
             return waits
         files = self.salvage.completion.event_files
         kept = f"; its JSONL files are kept in {files}" if files else ""
-        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}{kept}", *waits)
+        return (
+            f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}{kept}; {self.salvage.cause}",
+            *waits,
+        )
 
 
 def has_begun(settings: Settings, database: Path) -> bool:
@@ -80,7 +83,14 @@ async def open_database(
     now, unconverted, complete = clock.now(), "", partial(complete_log, settings, clock, folder)
     try:
         database, salvage = await open_or_salvage(
-            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=now, complete_log=complete
+            path,
+            access,
+            sidecar=sidecar,
+            thorough=serving,
+            destination=CLOUD,
+            now=now,
+            complete_log=complete,
+            check_log=partial(check_event_files, folder),
         )
     except StorageReadOnly:
         if serving or not path.exists():

@@ -8,9 +8,10 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -18,9 +19,12 @@ from sync.accounts.profiles import change_installation, read_installation
 from sync.clock import Clock, to_unix_ms
 from sync.cloud import replication_store as cloud_store
 from sync.db.engine import Transaction
+from sync.db.expected_schema import CorruptionFound
 from sync.db.rebuild.row_copy import count_missing, rebuild_outbox
 from sync.db.rebuild.salvage import LogCompletion
 from sync.db.schema import DOCUMENT_LOG_OFFSET, RECOVERY_STARTED, events, watermarks, written
+from sync.errors import StorageError
+from sync.jsonl.event_file import newest_line_ids
 from sync.jsonl.model import decode_line
 from sync.jsonl.unfinished import KEPT_PREFIX, read_unfinished, write_unfinished
 from sync.log import store as log_store
@@ -63,6 +67,16 @@ def complete_log(
     change_installation(settings.data_dir, lambda now: replace(now, former=former))
     kept = _keep_aside(trees, clock.now()) if trees else None
     return LogCompletion(former, count_missing(connection), kept)
+
+
+def check_event_files(folder: Path, driver: Any) -> None:
+    """Raise CorruptionFound if the log lacks the last event of a file: an older database was put back."""
+    newest: list[str] = []
+    with suppress(StorageError):  # what cannot be read tells nothing, and stops no start
+        newest = newest_line_ids(folder)
+    for event_id in newest:
+        if not driver.execute("select 1 from events where event_id = ?", (event_id,)).fetchone():
+            raise CorruptionFound("older than its event files, from which it is brought forward")
 
 
 def _event_trees(folder: Path) -> list[Path]:

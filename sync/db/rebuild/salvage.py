@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy.exc import DBAPIError
@@ -60,6 +60,7 @@ class SalvageResult(msgspec.Struct, frozen=True):
     copied: Mapping[str, int]
     lost: str
     completion: LogCompletion
+    cause: str = ""
 
 
 CompleteLog = Callable[[Transaction, AbstractSet[str], AbstractSet[str]], LogCompletion]
@@ -83,35 +84,44 @@ async def open_or_salvage(
     destination: str,
     now: datetime,
     complete_log: CompleteLog,
+    check_log: Callable[[Any], None] | None = None,
 ) -> tuple[Database, SalvageResult | None]:
     """Open the database; if it is damaged and this process holds the sidecar lock, salvage it first.
 
     `access`: with the right key of an encrypted database, so what does not fit it is damage. `thorough`: look for
     damage that opening does not meet; after a write-ahead log was left, that is always done. `destination`: of the
-    deliveries. Raises a StorageError.
+    deliveries. `check_log` raises CorruptionFound for a log that is behind. Raises a StorageError.
     """
     if not sidecar:
         return await Database.open(path, access, wait=False), None
     await asyncio.to_thread(finish_salvage, path)
     try:
-        return await _open_checked(path, access, destination, thorough=thorough), None
+        return await _open_checked(path, access, destination, check_log, thorough=thorough), None
     except StorageCorrupt as error:
         of_sqlite = isinstance(error.__cause__, (DBAPIError, *corruption_errors()))
         if not of_sqlite and not isinstance(error, (CorruptionFound, EmptiedDatabase)):
             raise  # another program's database: SQLite has nothing to say against it
         log.warning("%s is salvaged: %s", path.name, error.message)
+        cause = error.message
     salvage = await asyncio.to_thread(_salvage, path, access, destination, now, complete_log)
-    return await Database.open(path, access), salvage
+    return await Database.open(path, access), msgspec.structs.replace(salvage, cause=cause)
 
 
-async def _open_checked(path: Path, access: DatabaseAccess, destination: str, *, thorough: bool) -> Database:
+async def _open_checked(
+    path: Path, access: DatabaseAccess, destination: str, check_log: Callable[[Any], None] | None, *, thorough: bool
+) -> Database:
     is_checked = await asyncio.to_thread(check_with_wal, path, access)
     check = partial(check_before_migration, path=path, thorough=thorough and not is_checked)
     database = await Database.open(path, access, check=check)
+
+    def check_rows(connection: Transaction) -> None:
+        driver = connection.connection.driver_connection
+        check_small_tables(driver, path, destination)
+        if check_log is not None:
+            check_log(driver)
+
     try:
-        await database.read(
-            lambda connection: check_small_tables(connection.connection.driver_connection, path, destination)
-        )
+        await database.read(check_rows)
     except BaseException:
         await database.close()
         raise

@@ -240,3 +240,59 @@ def test_an_answer_that_no_event_names_is_the_models_and_a_question_is_not_prove
 
 def added_texts(found: dict[str, Any]) -> list[str]:
     return [event["payload"]["text"] for event in found["events"] if event["type"] == "entry_added"]
+
+
+# --- an older database beside newer event files (D5) ---------------------------------------------------------
+
+
+def put_back(home: Home, database: bytes) -> None:
+    delete_all(home.database)
+    home.database.write_bytes(database)
+
+
+def test_an_older_database_is_brought_forward_from_its_event_files_and_what_was_forgotten_stays_forgotten(
+    home: Home,
+) -> None:
+    fill(home, *LINES[:3])
+    older = home.database.read_bytes()
+    fill(home, LINES[3])
+    with Sidecar(home) as sidecar:
+        sidecar.call("events/forgetMatching", query="猫粮", dryRun=False)
+        wait_until(lambda: "猫粮" not in "".join(path.read_text() for path in event_tree(home).rglob("*.jsonl")))
+    put_back(home, older)
+    with Sidecar(home) as sidecar:
+        assert "older than its event files" in warning_named(
+            sidecar.call("sync/status")["document"], "database_salvaged"
+        )
+        assert question_counts(sidecar.load()["document"]) == dict.fromkeys((*LINES[:2], LINES[3]), 1)
+        assert "猫粮" not in str(sidecar.call("events/read"))
+        assert sidecar.call("events/verify")["problems"] == []
+        wait_until(lambda: has_event_lines(home, LINES[3]))
+        assert not has_event_lines(home, "猫粮")
+    with Sidecar(home) as sidecar:
+        assert not warning_named(sidecar.call("sync/status")["document"], "database_salvaged")
+
+
+def test_after_an_older_database_was_put_back_each_line_is_once_here_and_on_the_server(
+    tmp_path: Path, local_cloud: Cloud, user: User, server: ServerRows
+) -> None:
+    home = Home(tmp_path / "home", **cloud_settings(local_cloud))
+    with Sidecar(home) as sidecar:
+        sidecar.log_in(user.email, user.password)
+        sidecar.update(LINES[0])
+        wait_until_synced(sidecar)
+    older = home.database.read_bytes()
+    with Sidecar(home) as sidecar:
+        sidecar.update(LINES[1])
+        wait_until_synced(sidecar)
+        wait_until(lambda: has_event_lines(home, *LINES[:2]))
+    home.settings["SUPABASE_URL"] = "http://127.0.0.1:9"
+    fill(home, LINES[2])
+    home.settings["SUPABASE_URL"] = local_cloud.url
+    put_back(home, older)
+    with Sidecar(home) as sidecar:
+        wait_until_synced(sidecar)
+        assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES[:3], 1)
+        assert sorted(event["payload"]["question"] for event in exchanges(sidecar)) == sorted(LINES[:3])
+    types = Counter(event["type"] for event in server.events)
+    assert (types["exchange_recorded"], types["entry_added"]) == (3, 0)
