@@ -2,9 +2,17 @@
 
 import os
 from pathlib import Path
+from typing import Final
+
+# By what Emacs knows a working copy: `vc-directory-exclusion-list`, and Projectile's `projectile-project-root-files-bottom-up`.
+MARKERS: Final = (
+    *(".git", ".hg", ".svn", ".jj", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul"),
+    *("CVS", "MCVS", "RCS", "SCCS", ".src", "_MTN", "{arch}"),
+)
 
 
 def is_in_repository(folder: Path) -> bool:
-    """Whether the folder, or one above it, has a `.git`: a folder, or the file of a worktree or submodule."""
+    """Whether the folder, or one above it, has the marker of a version control system, be it a folder or a file."""
     real = Path(os.path.realpath(folder))
-    return any(os.path.lexists(above / ".git") for above in {*real.parents, real, folder, *folder.parents})
+    places = {*real.parents, real, folder, *folder.parents}
+    return any(os.path.lexists(above / marker) for above in places for marker in MARKERS)
