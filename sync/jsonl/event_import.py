@@ -45,10 +45,7 @@ class _Candidate(NamedTuple):
 
 
 class _Batch(msgspec.Struct):
-    """`unproven`: whole events that nothing proves, with or without a draft; they only refill expired payloads."""
-
     proven: list[Event] = []
-    unproven: list[Event] = []
     others: list[_Candidate] = []
 
 
@@ -93,7 +90,6 @@ class EventImport:
                 continue
             name, value = value.get("event_id"), source_line(value)  # noqa: PLW2901 - what it was imported from
             event = _whole_event(value)
-            batch.unproven += [event] if event else []
             try:
                 draft = draft_import(value, event, self._intake, self._names)
             except (InvalidInput, RedactionFailed) as error:
@@ -113,10 +109,10 @@ class EventImport:
 
     def _take_in(self, connection: Transaction, *, batch: _Batch, result: ImportCounts) -> int:
         """Store what is new, and return how many there are."""
-        names = {event.event_id for event in (*batch.proven, *batch.unproven)}
+        names = {event.event_id for event in batch.proven}
         names.update(name for one in batch.others for name in (one.source_id, one.draft.event_id) if name)
         held = identity_store.read_held(connection, list(names))
-        refills, retractions = _refills(connection, held, batch)
+        refills, retractions = _refills(connection, held, batch.proven)
         new = list({event.event_id: event for event in batch.proven if event.event_id not in held}.values())
         fresh = [
             one
@@ -196,14 +192,17 @@ def _is_known(one: _Candidate, held: Mapping[str, Event], retractions: Retractio
 
 def _is_copy(held: Event, given: Event) -> bool:
     """Return whether two events are one; a guest's own events get another HLC at the login."""
-    is_ordered_alike = held.hlc == given.hlc or UNPROVEN_FIELD not in given.extra
-    return is_ordered_alike and (held.device_id, held.type) == (given.device_id, given.type)
+    return (held.device_id, held.type) == (given.device_id, given.type)
 
 
-def _refills(connection: Transaction, held: Mapping[str, Event], batch: _Batch) -> tuple[list[Event], Retractions]:
-    """Return the held events that retention emptied here, with the payloads of the file, and what the log retracts."""
-    marked = [replace(event, extra={**event.extra, UNPROVEN_FIELD: True}) for event in batch.unproven]
-    given = {event.event_id: event for event in (*marked, *batch.proven) if event.payload}
+def _refills(
+    connection: Transaction, held: Mapping[str, Event], proven: Sequence[Event]
+) -> tuple[list[Event], Retractions]:
+    """Return the held events that retention emptied here, with the payloads of the file, and what the log retracts.
+
+    What nothing proves refills nothing, or the real text could not come back.
+    """
+    given = {event.event_id: event for event in proven if event.payload}
     emptied = [(event, given.get(name)) for name, event in held.items() if not event.payload]
     refills = [
         replace(event, payload=other.payload, extra=other.extra)

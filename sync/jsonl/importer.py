@@ -27,6 +27,7 @@ from sync.system.files import read_once, translate_os_errors, write_private
 MAX_BATCH_LINES: Final = 500  # lines in one transaction
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024  # JSON of empty lists decodes to twenty times its size
 MAX_LINE_BYTES: Final = 1024 * 1024  # longer than any event
+_HINT: Final = "Name a file, or a folder with *.jsonl."
 IMPORTED_HASHES_FILE: Final = "taken-in.json"  # hashes of imported files of an earlier installation
 
 log = logging.getLogger(__name__)
@@ -119,8 +120,10 @@ class EventFileImporter:
 def _jsonl_files(path: Path) -> Iterator[tuple[Path, int]]:
     with translate_os_errors(path):
         if not path.exists():
-            raise InvalidInput(f"there is no {path}", field="paths", hint="Name a file, or a folder with *.jsonl.")
-        files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+            raise InvalidInput(f"there is no {path}", field="paths", hint=_HINT)
+        files = sorted(filter(Path.is_file, path.rglob("*.jsonl"))) if path.is_dir() else [path]
+        if not all(map(Path.is_file, files)):  # a pipe or a device has no end
+            raise InvalidInput(f"{path} is no ordinary file", field="paths", hint=_HINT)
         yield from ((file, file.stat().st_size) for file in files)
 
 

@@ -340,6 +340,20 @@ class TestImport:
             assert (file.recorded, file.known) == (0, 1)
             assert [event.session_id for event in await device.events()] == ["13800138000"]
 
+    async def test_only_ordinary_files_are_imported(self, tmp_path: Path) -> None:
+        (tmp_path / "tree").mkdir()
+        pipe, endless = tmp_path / "pipe.jsonl", tmp_path / "tree" / "a.jsonl"
+        os.mkfifo(pipe)
+        endless.symlink_to("/dev/zero")
+        (tmp_path / "tree" / "b.jsonl").write_text(json.dumps({"type": "x", "payload": {"a": 1}}), "utf-8")
+        async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
+            importer = importer_of(device, tmp_path)
+            (file,) = await importer.import_paths([tmp_path / "tree"])
+            assert (file.path.name, file.recorded) == ("b.jsonl", 1)
+            for path in (pipe, endless):
+                with pytest.raises(InvalidInput, match="no ordinary file"):
+                    await importer.import_paths([path])
+
     async def test_a_byte_order_mark_belongs_to_no_line(self, tmp_path: Path) -> None:
         path, line = tmp_path / "events.jsonl", json.dumps({"type": "x", "payload": {"a": 1}})
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
