@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-# By what Emacs knows a working copy: `vc-directory-exclusion-list`, and Projectile's `projectile-project-root-files-bottom-up`.
+# By what Emacs knows a working copy: its `vc-directory-exclusion-list`, and `projectile-project-root-files-bottom-up`.
 MARKERS: Final = (
     *(".git", ".hg", ".svn", ".jj", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul"),
     *("CVS", "MCVS", "RCS", "SCCS", ".src", "_MTN", "{arch}"),
