@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.daily.pages.page_diff import PageBase, is_of_other_account
+from sync.daily.pages.page_diff import PageBase, is_of_other_account, sessions_of
 from sync.daily.pages.page_format import DayPage
 from sync.errors import StorageError
 from sync.system.files import make_private_folder, read_once, remove_private, remove_temporary_files, write_private
@@ -30,10 +30,6 @@ class PageCheckpoints:
         states = map(_parse_base, _written_states(read_json(self._path(root, name))))
         return [base for base in states if base is not None]
 
-    def matches_base(self, root: Path, name: str, data: bytes) -> bool:
-        """Whether a page is as we wrote or imported it."""
-        return any(data == base.text.encode() for base in self.bases(root, name))
-
     def other_account_of(
         self, root: Path, name: str, page: DayPage, own_bases: Sequence[PageBase]
     ) -> "PageCheckpoints | None":
@@ -43,10 +39,11 @@ class PageCheckpoints:
                 return other
         return None
 
-    def matches_any_state(self, root: Path, name: str, data: bytes) -> bool:
-        """Whether a page is as we wrote or imported it, or as it was when an unfinished import began."""
+    def matches(self, root: Path, name: str, data: bytes, *, with_begun: bool = False) -> bool:
+        """Whether a page is as we wrote or imported it, or perhaps as it was when an unfinished import began."""
         checkpoint = read_json(self._path(root, name))
-        states = map(_parse_base, (*_written_states(checkpoint), checkpoint.get("begun")))
+        begun = (checkpoint.get("begun"),) if with_begun else ()
+        states = map(_parse_base, (*_written_states(checkpoint), *begun))
         return any(base is not None and data == base.text.encode() for base in states)
 
     def unfinished_import(
@@ -71,7 +68,9 @@ class PageCheckpoints:
         """Note the record ids of a page's sessions and the ids of the changes to come, before making any."""
         path = self._path(root, name)
         self._make_folder(path.parent)
-        _write_checkpoint(path, written=_written_states(read_json(path)), unfinished=_state_json(base))
+        checkpoint = read_json(path)
+        former = _former_sessions(checkpoint)
+        _write_checkpoint(path, written=_written_states(checkpoint), unfinished=_state_json(base), former=former)
 
     def save(
         self, root: Path, name: str, base: PageBase, *, text_on_disk: str | None = None, is_confirmed: bool = False
@@ -81,12 +80,18 @@ class PageCheckpoints:
         `text_on_disk`: the current text if it is known, so that only that state is kept.
         """
         path = self._path(root, name)
-        checkpoint = {} if is_confirmed else read_json(path)
+        found = read_json(path)
+        checkpoint, former = {} if is_confirmed else found, _former_sessions(found, base)
         written = _written_states(checkpoint)
         current = [state for state in written if text_on_disk is not None and state.get("text") == text_on_disk]
         states = [_state_json(base), *(current or written[:MAX_OLDER_STATES])]
         self._make_folder(path.parent)
-        _write_checkpoint(path, written=states, unfinished=checkpoint.get("begun"))
+        _write_checkpoint(path, written=states, unfinished=checkpoint.get("begun"), former=former)
+
+    def erased_sessions(self, root: Path, name: str, known_record_ids: Container[str]) -> set[str]:
+        """The number and time of each session that the page once showed and whose record was erased."""
+        former = _former_sessions(read_json(self._path(root, name)))
+        return {session for record_id, session in former.items() if record_id not in known_record_ids}
 
     def page_names(self, root: Path) -> list[str]:
         """The pages of a folder that have a checkpoint, whether they exist or not."""
@@ -97,7 +102,12 @@ class PageCheckpoints:
         remove_temporary_files(self._path(root, "").parent)
 
     def remove(self, root: Path, name: str) -> None:
-        remove_private(self._path(root, name))
+        """Forget a page, but for the sessions that an editor may still show."""
+        path = self._path(root, name)
+        if former := _former_sessions(read_json(path), PageBase("", {})):
+            _write_checkpoint(path, written=[], unfinished=None, former=former)
+        else:
+            remove_private(path)
 
     def save_folder(self, root: Path, project_path: str | None) -> None:
         path = self._path(root, "place")
@@ -151,8 +161,19 @@ def _by_number(ids: Mapping[int, str]) -> dict[str, str]:
     return {str(number): one for number, one in ids.items()}
 
 
-def _write_checkpoint(path: Path, *, written: list[Any], unfinished: Any) -> None:
-    more = {} if unfinished is None else {"begun": unfinished}
+def _former_sessions(checkpoint: dict[str, Any], base: PageBase | None = None) -> dict[str, str]:
+    """The sessions that a page showed before, by record: those noted and those that `base` no longer has."""
+    noted = checkpoint.get("former")
+    former = {one: text for one, text in noted.items() if isinstance(text, str)} if isinstance(noted, dict) else {}
+    for state in map(_parse_base, _written_states(checkpoint) if base is not None else ()):
+        gone = () if state is None else sessions_of(state).values()
+        former |= {record_id: session.heading for record_id, session in gone}
+    kept = () if base is None else base.record_ids.values()
+    return {record_id: heading for record_id, heading in former.items() if record_id not in kept}
+
+
+def _write_checkpoint(path: Path, *, written: list[Any], unfinished: Any, former: dict[str, str]) -> None:
+    more = ({} if unfinished is None else {"begun": unfinished}) | ({"former": former} if former else {})
     write_text(path, json.dumps({"written": written, **more}, ensure_ascii=False))
 
 

@@ -4,10 +4,11 @@ A session is identified by its number: a new number is an addition, a missing on
 it is written again. Of a session the parts and marks that differ are edits; its time and project cannot be edited.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.daily.model import Mark
 from sync.daily.pages.page_format import DayPage, PageSession, parse
@@ -50,20 +51,28 @@ class PageDiff(msgspec.Struct, frozen=True):
 
 
 def diff_page(
-    bases: Sequence[PageBase], text: str, day: str, known_record_ids: Container[str], unfinished: PageBase | None = None
+    bases: Sequence[PageBase],
+    text: str,
+    day: str,
+    known_record_ids: Container[str],
+    unfinished: PageBase | None = None,
+    erased: Collection[str] = (),
 ) -> PageDiff:
     """Compare a page with its nearest base. Raises InvalidInput if the page cannot be parsed.
 
     The nearest base implies the fewest deletions: a base may never have reached the disk, so what only that base has
     was not deleted. `unfinished`: the base of an interrupted import, so that nothing is imported twice.
+    `erased`: the headings of sessions that an editor may still show, and that are no additions.
     """
     page = parse(text)
+    shown = {session.heading for base in bases for _, session in sessions_of(base).values()}
+    page = replace(page, sessions=tuple(one for one in page.sessions if one.heading not in {*erased} - shown))
     if page.day != day:
         raise InvalidInput("line 1: the page is named after another day", field="page")
-    begun = _sessions_of(unfinished) if unfinished is not None else {}
+    begun = sessions_of(unfinished) if unfinished is not None else {}
     change_ids = unfinished.change_ids if unfinished is not None else {}
     imported = {number: begun[number] for number in change_ids if number in begun}
-    befores = [{**begun, **_sessions_of(base)} for base in bases] or [begun]
+    befores = [{**begun, **sessions_of(base)} for base in bases] or [begun]
     diffs = [_diff_since(each, page) for before in befores for each in (before, {**before, **imported})]
     return min(
         diffs,
@@ -86,7 +95,7 @@ def _is_deletion(change: PageChange, known_record_ids: Container[str]) -> bool:
     return change.session is None and change.record_id is not None and change.record_id in known_record_ids
 
 
-def _sessions_of(base: PageBase) -> dict[int, tuple[str, PageSession]]:
+def sessions_of(base: PageBase) -> dict[int, tuple[str, PageSession]]:
     """The record id and the content of each session of a base, by number."""
     sessions = parse(base.text).sessions if base.text else ()
     return {each.number: (base.record_ids[each.number], each) for each in sessions if each.number in base.record_ids}

@@ -214,6 +214,7 @@ class PageFiles:
             return None
         self._read_hashes[folder.root / "daily" / name] = found.sha256
         bases = self._checkpoints.bases(folder.root, name)
+        erased = self._checkpoints.erased_sessions(folder.root, name, records.record_ids)
         unfinished = self._checkpoints.unfinished_import(folder.root, name, records.record_ids, records.all_change_ids)
         try:
             text = found.data.decode("utf-8")
@@ -223,20 +224,20 @@ class PageFiles:
             if owner is not None:
                 self._set_aside(folder, name, found, owner)
                 return None
-            diff = diff_page(bases, text, day, records.by_id, unfinished)
+            diff = diff_page(bases, text, day, records.by_id, unfinished, erased)
         except UnicodeDecodeError:
             self._add_notice(folder, name, "is not UTF-8")
             return None
         except InvalidInput as error:
             self._add_notice(folder, name, error.message)
             return None
-        if not (diff.changes or bases or unfinished):
+        if not (diff.changes or bases or unfinished or erased):
             return None  # the user created the page, and it is still empty
         return PageEdit(folder, name, day, project_path, text, diff, is_in_repository(folder.root))
 
     def _set_aside(self, folder: PageFolder, name: str, page: FileProbe, owner: PageCheckpoints) -> None:
         """Remove another account's page that a window saved again, or leave it alone if it was edited."""
-        if owner.matches_base(folder.root, name, page.data):
+        if owner.matches(folder.root, name, page.data):
             _remove_unchanged(folder.root / "daily" / name, [page.sha256])
             del self._read_hashes[folder.root / "daily" / name]
         else:
@@ -295,12 +296,11 @@ class PageFiles:
         removed = 0
         for name in sorted({*_page_names(folder.root), *self._checkpoints.page_names(folder.root)} - names):
             path = folder.root / "daily" / name
-            found = read_once(path)
             if str(path) in self.notices:
                 continue
-            if found is None:
+            if (found := read_once(path)) is None:
                 self._checkpoints.remove(folder.root, name)
-            elif self._checkpoints.matches_base(folder.root, name, found.data):
+            elif self._checkpoints.matches(folder.root, name, found.data):
                 with suppress(DocumentChanged):  # edited this moment; the next round imports it
                     remove_unchanged(path, found.sha256)
                     self._checkpoints.remove(folder.root, name)
@@ -335,7 +335,7 @@ class PageFiles:
             for name, kind in ((KEYWORDS_FILE, "keywords"), (SUMMARY_FILE, "summary"), (EMBEDDINGS_FILE, "vectors")):
                 _remove_unchanged(folder.root / name, marker.get(kind))
             pages = {name: read_once(folder.root / "daily" / name) for name in _page_names(folder.root)}
-            is_ours = self._checkpoints.matches_any_state
+            is_ours = partial(self._checkpoints.matches, with_begun=True)
             left = [name for name, page in pages.items() if page and not is_ours(folder.root, name, page.data)]
             self.owner.update_marker(folder.root, pages={}, summary=[], keywords=[], vectors=[], left=left)
         for name in set(_page_names(folder.root)) & set(self.owner.read(folder.root).get("left", [])):
@@ -393,5 +393,5 @@ def _remove_displaced(root: Path, checkpoints: PageCheckpoints) -> None:
     for name in {*_page_names(root), *checkpoints.page_names(root)}:
         for aside in displaced_files(root / "daily" / name):
             found = read_once(aside)
-            if found is not None and checkpoints.matches_base(root, name, found.data):
+            if found is not None and checkpoints.matches(root, name, found.data):
                 remove_private(aside)

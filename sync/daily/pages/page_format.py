@@ -40,6 +40,11 @@ class PageSession(msgspec.Struct, frozen=True):
     marks: tuple[Mark, ...] = ()
     origin: str | None = None
 
+    @property
+    def heading(self) -> str:
+        """The number and the time, which no edit changes."""
+        return f"{self.number} {self.time}"
+
 
 class DayPage(msgspec.Struct, frozen=True):
     """A day in one file."""
