@@ -66,6 +66,11 @@ class AuditState(msgspec.Struct):
     retractions: Retractions = msgspec.field(default_factory=Retractions)
     retractions_position: int = 0  # of the newest retraction that `retractions` has
 
+    @property
+    def taken_ids(self) -> dict[str, str]:
+        """Each text of `taken`, with the id of the note that has it now or ""."""
+        return dict.fromkeys(self.taken, "") | {text: name for name, text in self.known.items() if text in self.taken}
+
     def apply(self, events: Iterable[Event]) -> None:
         for event in events:
             self.position = max(self.position, event.position)

@@ -34,6 +34,8 @@ MAX_NOTE_BYTES: Final = 256 * 1024
 MAX_NOTES: Final = 5_000  # files that are read of a project, those of the project before those of `share/`
 INDEX_DEFAULTS: Final = ("Status", "Strength", "Kind", "Source")  # cells that count if the note's Meta lacks them
 
+NONE_TAKEN: Final[Mapping[str, str]] = {}
+
 _LEFT: Final = "it is left as it is"
 
 
@@ -95,8 +97,12 @@ class NoteFolder:
         self.base = LINGXI_BASE if os.path.isdir(path / LINGXI_BASE) else OWN_BASE  # noqa: PTH112
         self.root = path / self.base
 
-    def read(self) -> NoteFolderContent:
-        """Read everything. What cannot be read is named in `warnings` and left as it is. Raises StorageError."""
+    def read(self, taken: Mapping[str, str] = NONE_TAKEN) -> NoteFolderContent:
+        """Read everything. What cannot be read is named in `warnings` and left as it is. Raises StorageError.
+
+        `taken`: of a repository, the SHA-256 of each text that is the person's, with the id of the note that has it
+        now or "". Such a note keeps its id whatever other files say, and INDEX.md adds nothing to it.
+        """
         warnings: list[str] = []
         if not self._is_inside(self.root / NOTES_PREFIX):
             warnings.append(f"{self.base}/{NOTES_PREFIX} is a link out of the project and is left out")
@@ -109,7 +115,7 @@ class NoteFolder:
             warnings.append("INDEX.md has no table with the columns Id and File; the notes are read from their files")
         rows = {} if index is None else {row.get("File", ""): row for row in reversed(index.rows.values())}
         paths, is_complete = self._note_paths(warnings)
-        notes, unread = self._read_notes(paths, rows, warnings)
+        notes, unread = self._read_notes(paths, rows, warnings, taken)
         read = {self._name(path) for path in paths} - unread
         unread |= {name for name in rows if name not in read and self._may_exist(name)}
         return NoteFolderContent(
@@ -184,14 +190,18 @@ class NoteFolder:
         return None if probe is None else probe.data, True
 
     def _read_notes(
-        self, paths: list[Path], rows: Mapping[str, Mapping[str, str]], warnings: list[str]
+        self,
+        paths: list[Path],
+        rows: Mapping[str, Mapping[str, str]],
+        warnings: list[str],
+        taken: Mapping[str, str],
     ) -> tuple[dict[str, NoteFile], set[str]]:
         """The notes by id, and the files that exist and cannot be read."""
         notes, unread = dict[str, NoteFile](), set[str]()
         for path in paths:
             name = self._name(path)
             try:
-                file = self._read_note(path, name, rows.get(name, {}))
+                file = self._read_note(path, name, rows.get(name, {}), taken)
             except (ValueError, OSError, StorageError) as error:
                 what = error.message if isinstance(error, StorageError) else str(error)
                 warnings.append(f"{name} {'is not UTF-8' if isinstance(error, UnicodeDecodeError) else what}; {_LEFT}")
@@ -203,7 +213,8 @@ class NoteFolder:
                 warnings.append(f"{name} has no title; its name is used")
             first = notes.setdefault(file.note_id, file)
             if first is not file:
-                warnings.append(f"{file.note_id} is the id of {first.file} and of {name}; {first.file} is used")
+                used = notes[file.note_id] = max(first, file, key=lambda one: _precedence(one, taken))
+                warnings.append(f"{file.note_id} is the id of {first.file} and of {name}; {used.file} is used")
         return notes, unread
 
     def _note_paths(self, warnings: list[str]) -> tuple[list[Path], bool]:
@@ -222,7 +233,7 @@ class NoteFolder:
             warnings.append(f"the project has {len(paths)} notes; only the first {MAX_NOTES} are read")
         return paths[:MAX_NOTES], not failed and len(paths) <= MAX_NOTES
 
-    def _read_note(self, path: Path, name: str, row: Mapping[str, str]) -> NoteFile | None:
+    def _read_note(self, path: Path, name: str, row: Mapping[str, str], taken: Mapping[str, str]) -> NoteFile | None:
         """The note of a file; None if it has gone. Raises ValueError, OSError, StorageError."""
         if path.is_symlink() and not self._is_inside(path):
             raise ValueError("is a link out of the project")
@@ -241,8 +252,9 @@ class NoteFolder:
             stamp = probe.size, probe.mtime_ns, probe.inode
             self._parsed[name] = stamp, probe.sha256, parse_note(probe.data.decode("utf-8"))
         _, digest, parsed = self._parsed[name]
-        note = _with_defaults(parsed, row)
-        note_id = note_id_of(note, name, row.get("Id", ""))
+        is_taken = digest in taken and not _is_below_share(name)
+        note = parsed if is_taken else _with_defaults(parsed, row)
+        note_id = note_id_of(note, name, (is_taken and taken[digest]) or row.get("Id", ""))
         if len(note_id) > MAX_NAME_LENGTH:
             raise ValueError(f"has an Id of more than {MAX_NAME_LENGTH} characters")
         return NoteFile(note_id, name, digest, note)
@@ -318,6 +330,12 @@ def _with_defaults(note: Note, row: Mapping[str, str]) -> Note:
     """The note with the cells of its row in INDEX.md for what its Meta lacks."""
     lacking = {name: row[name] for name in INDEX_DEFAULTS if row.get(name) and not note.meta.get(name)}
     return replace(note, meta={**note.meta, **lacking}) if lacking else note
+
+
+def _precedence(file: NoteFile, taken: Mapping[str, str]) -> int:
+    """Which of two notes with one id counts: the person's newest text, then an older one of theirs; else the first."""
+    is_taken = not file.is_shared and file.sha256 in taken
+    return is_taken + (is_taken and taken[file.sha256] == file.note_id)
 
 
 def _is_below_share(name: str) -> bool:

@@ -14,7 +14,7 @@ from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.log import store
 from sync.log.event_types import MEMORY_NOTE_CREATED, MEMORY_RETRIEVE_PERFORMED
 from sync.notes import governance, ranking, texts
-from sync.notes.folder import NoteFolder, repaired_index
+from sync.notes.folder import repaired_index
 from sync.notes.model import ARCHIVE, NoteFile, Payload, is_for_team
 from sync.notes.ranking import RankedNote
 from sync.notes.service import own_note
@@ -145,8 +145,7 @@ class NoteQueries:
 
     async def drift(self, project: str) -> list[str]:
         """What differs between INDEX.md and the notes; changes nothing."""
-        folder = NoteFolder(project)
-        content = await asyncio.to_thread(folder.read)
+        content = (await self._workspace.look(project)).content
         if content.index_bytes is None and content.is_index_readable and not content.notes:
             return []
         return [*content.warnings, *repaired_index(content)[1]]

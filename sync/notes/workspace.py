@@ -31,7 +31,7 @@ from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Door, EventDraft, Origin, Query, project_id_for
 from sync.notes.audit import AuditState, note_payload
-from sync.notes.folder import NoteFolder, NoteFolderContent, repaired_index
+from sync.notes.folder import NONE_TAKEN, NoteFolder, NoteFolderContent, repaired_index
 from sync.notes.model import NoteFile, note_id_of
 from sync.notes.note_draft import is_chinese
 from sync.notes.note_format import parse_note
@@ -67,6 +67,11 @@ class OpenNotes(msgspec.Struct):
     def is_taken(self, file: NoteFile) -> bool:
         """Whether a note is the person's: not the team's, and in a repository written here or taken."""
         return not file.is_shared and (not self.in_repository or file.sha256 in self.audit.taken)
+
+    @property
+    def taken_ids(self) -> Mapping[str, str]:
+        """What a read of the folder must know of a repository: see `NoteFolder.read`."""
+        return self.audit.taken_ids if self.in_repository else NONE_TAKEN
 
     @property
     def takeable(self) -> list[NoteFile]:
@@ -113,10 +118,12 @@ class NoteWorkspace:
     async def look(self, project: str) -> OpenNotes:
         """The notes as they are, without the lock and without writing anything."""
         folder = NoteFolder(project, self._journal)
-        content = await asyncio.to_thread(folder.read)
         audit = await self._audit(project)
         in_repository = await asyncio.to_thread(is_in_repository, folder.root)
-        return OpenNotes(folder, content, audit, timestamp(self.clock.now()), list(content.warnings), in_repository)
+        opened = OpenNotes(folder, NoteFolderContent(), audit, timestamp(self.clock.now()), [], in_repository)
+        opened.content = await asyncio.to_thread(folder.read, opened.taken_ids)
+        opened.notices += opened.content.warnings
+        return opened
 
     async def record(self, project: str, *events: NoteEvent, project_files: Collection[str] = ()) -> None:
         """Record audit events of a project. `project_files`: the ids of notes that are not the person's."""
@@ -196,7 +203,7 @@ class NoteWorkspace:
     async def _write_index(self, opened: OpenNotes) -> list[str]:
         """Bring INDEX.md into agreement with the notes; what changed. Again if another program wrote it meanwhile."""
         for attempt in range(SWAP_ATTEMPTS):
-            content = await asyncio.to_thread(opened.folder.read)
+            content = await asyncio.to_thread(opened.folder.read, opened.taken_ids)
             opened.content = content
             index, changes = repaired_index(content)
             if not changes:
@@ -207,7 +214,7 @@ class NoteWorkspace:
                 if attempt + 1 == SWAP_ATTEMPTS:
                     raise
                 continue
-            opened.content = await asyncio.to_thread(opened.folder.read)
+            opened.content = await asyncio.to_thread(opened.folder.read, opened.taken_ids)
             return changes
         return []
 

@@ -8,6 +8,8 @@ import pytest
 
 from sync.notes import folder as folder_module
 from sync.notes.folder import TEMPLATE_FILE, NoteFolder, repaired_index
+from sync.notes.index_format import index_of
+from sync.notes.note_draft import index_row
 
 NOTE = "# {title}\n\n## Meta\n\n- **Id**: {id}\n\n## One-liner\n\n先备份。\n"
 
@@ -135,3 +137,29 @@ def test_rows_of_many_notes_that_are_gone_are_removed_together(folder: NoteFolde
     repaired, changes = repaired_index(folder.read())
     assert set(repaired.rows) == {"MEM-1", "MEM-2"}
     assert len(changes) == 8_002
+
+
+def test_a_taken_note_wins_its_id_and_only_its_own_bytes_decide_its_state(folder: NoteFolder) -> None:
+    own = folder.read().notes["MEM-1"]
+    old = add(folder, "AA.md", NOTE.format(title="旧", id="MEM-1"))
+    old_text = folder.read().notes["MEM-1"].sha256
+    stolen = add(folder, "A.md", NOTE.format(title="冒充", id="MEM-1"))
+    for taken in ({own.sha256: "MEM-1"}, {own.sha256: "MEM-1", old_text: ""}):
+        assert folder.read(taken).notes["MEM-1"] == own
+    assert folder.read().notes["MEM-1"].file == "memory/notes/A.md"
+    old.unlink()
+    stolen.unlink()
+
+    index = folder.root / "memory" / "INDEX.md"
+    rows = [{**index_row(own), "Status": "archive"}, {**index_row(folder.read().notes["MEM-2"]), "Status": "archive"}]
+    index.write_text(index_of(rows).render(), "utf-8")
+    notes = folder.read({own.sha256: "MEM-1"}).notes
+    assert (notes["MEM-1"].note.status, notes["MEM-2"].note.status) == (own.note.status, "archive")
+
+
+def test_a_taken_note_without_an_id_keeps_the_one_that_it_had(folder: NoteFolder) -> None:
+    add(folder, "own.md", "# 我的\n\n先备份。\n")
+    own = folder.read().notes["own"]
+    (folder.root / "memory" / "INDEX.md").write_text(index_of([{**index_row(own), "Id": "MEM-9"}]).render(), "utf-8")
+    assert "own" in folder.read({own.sha256: "own"}).notes
+    assert "MEM-9" in folder.read().notes
