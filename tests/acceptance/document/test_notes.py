@@ -275,7 +275,7 @@ def test_an_archive_has_the_events_of_notes_only_if_asked_and_brings_them_back(p
     )
     assert "一律熟悉" not in plain
     assert "一律熟悉" in asked
-    other.run("import", str(tmp_path / "asked.xbm"))
+    other.run("import", "--mine", str(tmp_path / "asked.xbm"))
     (hit,) = other.json("search", "一律熟悉", "--kind", "note")["hits"]
     assert "PostgreSQL" in json.dumps(hit)
 
