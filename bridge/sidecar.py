@@ -13,6 +13,7 @@ import logging.handlers
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from filelock import FileLock
@@ -33,7 +34,7 @@ from sync.document.markdown.language import LanguageChoice, environment_locale
 from sync.document.read.cold_load import ColdLoad, FirstStartLoad
 from sync.document.read.results import LoadResult
 from sync.encryption.database_encryption import DatabaseEncryption
-from sync.errors import InvalidInput, XiaobaiError
+from sync.errors import InvalidInput, StorageError, XiaobaiError
 from sync.runtime.garbage_collection import paused_collection
 from sync.runtime.supervision import supervise
 from sync.system.files import make_private_folder, translate_os_errors
@@ -262,7 +263,8 @@ def _cold_loader(settings: "Settings") -> FirstStartLoad | ColdLoad | None:
         return None
     installation = read_installation(settings.data_dir)
     language = LanguageChoice(settings.document.language, environment_locale())
-    if installation is None and settings.app_db is None and not (settings.data_dir / PROFILES_FOLDER).exists():
+    is_new = not any(folder.exists() for folder in (settings.data_dir / PROFILES_FOLDER, settings.jsonl_root))
+    if installation is None and settings.app_db is None and is_new:
         return FirstStartLoad(settings.memory_file, SystemClock(), language)
     if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None
@@ -286,22 +288,32 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     LOG_LEVEL is that of our own loggers. Libraries log what they are given (aiosqlite each statement with the document
     in it, watchdog every name in the folder of the file): of theirs only warnings are logged.
     """
-    folder = settings.data_dir / "logs"
     make_private_folder(settings.data_dir)
+    os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    failure: StorageError | None = None
+    try:
+        handlers.append(_log_file(settings.data_dir / "logs"))
+    except StorageError as error:  # stops no memory
+        failure = error
+    logging.basicConfig(
+        level=max(logging.WARNING, logging.getLevelName(settings.log_level)),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        handlers=handlers,
+    )
+    for name in OWN_LOGGERS:
+        logging.getLogger(name).setLevel(settings.log_level)
+    if failure is not None:
+        logging.getLogger(__name__).warning("no log file is written: %s", failure.message)
+
+
+def _log_file(folder: Path) -> logging.Handler:
     make_private_folder(folder)
     path = folder / "sidecar.log"
     with translate_os_errors(path):
         if path.is_symlink():  # a link is never followed
             path.unlink()
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
-    file = logging.handlers.RotatingFileHandler(
+    return logging.handlers.RotatingFileHandler(
         path, maxBytes=MAX_LOG_BYTES, backupCount=MAX_LOG_FILES, encoding="utf-8"
     )
-    logging.basicConfig(
-        level=max(logging.WARNING, logging.getLevelName(settings.log_level)),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        handlers=[logging.StreamHandler(), file],
-    )
-    for name in OWN_LOGGERS:
-        logging.getLogger(name).setLevel(settings.log_level)

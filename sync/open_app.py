@@ -101,7 +101,7 @@ async def _build_app(
     settings: Settings, mode: AppMode, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
 ) -> App:
     encryption, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
-    installation = open_installation(settings.data_dir, read_hardware_id, encryption)
+    installation = open_installation(settings.data_dir, read_hardware_id, encryption, settings.jsonl_root)
     profile, warning = create_profile_folder(settings.data_dir, installation), installation.warning
     opened = await open_database(profile.database, encryption, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(opened.database.close)

@@ -179,21 +179,31 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 def open_installation(
-    data_dir: Path, read_hardware_id: Callable[[], str | None], encryption: DatabaseEncryption | None = None
+    data_dir: Path,
+    read_hardware_id: Callable[[], str | None],
+    encryption: DatabaseEncryption | None = None,
+    jsonl_root: Path | None = None,
 ) -> Installation:
-    """Read `installation.json`; the first process creates it. A damaged one is kept beside it and derived again."""
+    """Read `installation.json`; the first process creates it. A damaged one is kept beside it and derived again.
+
+    `jsonl_root`: the folder of the event files, which name a profile whose own folder is gone.
+    """
     make_private_folder(data_dir)
     if (found := read_installation(data_dir)) is not None:
         return found
     with _installation_lock(data_dir):
-        return read_installation(data_dir) or _derive_installation(data_dir, read_hardware_id, encryption)
+        found = read_installation(data_dir)
+        return found or _derive_installation(data_dir, read_hardware_id, encryption, jsonl_root)
 
 
 def _derive_installation(
-    data_dir: Path, read_hardware_id: Callable[[], str | None], encryption: DatabaseEncryption | None
+    data_dir: Path,
+    read_hardware_id: Callable[[], str | None],
+    encryption: DatabaseEncryption | None,
+    jsonl_root: Path | None,
 ) -> Installation:
     """The installation of the profile that was written last, under the device ids of its newest events."""
-    path, profiles = data_dir / INSTALLATION_FILE, _profiles_by_use(data_dir)
+    path, profiles = data_dir / INSTALLATION_FILE, _profiles_by_use(data_dir, jsonl_root)
     names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
     aside = next(name for name in names if not name.exists()) if path.exists() else None
     device_ids = profiles[0].read_device_ids(encryption or DatabaseEncryption()) if profiles else []
@@ -213,12 +223,16 @@ def _derive_installation(
     return replace(derived, warning=f"installation_derived: {path} {kept}; written again with profile {name}{others}")
 
 
-def _profiles_by_use(data_dir: Path) -> list[Profile]:
+def _profiles_by_use(data_dir: Path, jsonl_root: Path | None) -> list[Profile]:
     """The profiles of a data directory, the last used first. A new profile would hide their data."""
-    folder = data_dir / PROFILES_FOLDER
+    folder, lines = data_dir / PROFILES_FOLDER, dict[str, int]()
     with translate_os_errors(folder):
-        found = [Profile(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
-    return sorted(filter(lambda profile: PROFILE_ID_REGEX.fullmatch(profile.name), found), key=_last_use, reverse=True)
+        for path in jsonl_root.glob("*/events/*/*.jsonl") if jsonl_root else ():
+            name = path.parents[2].name
+            lines[name] = max(lines.get(name, 0), path.stat().st_mtime_ns)
+        names = {*lines, *(path.name for path in (folder.iterdir() if folder.is_dir() else ()))}
+    found = [Profile(folder / name) for name in sorted(filter(PROFILE_ID_REGEX.fullmatch, names))]
+    return sorted(found, key=lambda profile: (_last_use(profile), lines.get(profile.name, 0)), reverse=True)
 
 
 def _last_use(profile: Profile) -> int:

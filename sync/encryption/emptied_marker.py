@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from sync.errors import StorageCorrupt
+from sync.errors import StorageCorrupt, StorageError
 from sync.system.files import PRIVATE_FILE, translate_os_errors
 
 MARKER_SUFFIX: Final = ".begun"
@@ -49,7 +49,11 @@ def is_emptied(database: Path) -> bool:
 
 
 def refuse_emptied(database: Path) -> None:
-    """Raise EmptiedDatabase before a connection is made."""
+    """Raise EmptiedDatabase before a connection is made; StorageError for a folder, or a pipe, which would block."""
+    with translate_os_errors(database):
+        if _file_size(database) is None:
+            hint = "Move it away: the next start brings back what the event files and the cloud have."
+            raise StorageError(f"{database} is no ordinary file", hint=hint)
     if is_emptied(database):
         raise EmptiedDatabase(f"{database} is empty or gone, and it held a memory")
 

@@ -207,6 +207,8 @@ def to_storage_error(error: OSError, path: Path) -> StorageError:
         return StorageReadOnly(f"no permission for {path}")
     if error.errno == errno.EISDIR:
         return StorageError(f"{path} is a folder, not a file", hint="Move the folder away, or name another file.")
+    if error.errno in {errno.EEXIST, errno.ELOOP}:
+        return StorageError(f"{path} is something else than expected: a file or a link", hint="Move it away.")
     if error.errno in {errno.ENOENT, errno.ENOTDIR}:
         hint = "Check the path, and create the folder if it is missing."
         return StorageError(f"{path} or its folder does not exist", hint=hint)

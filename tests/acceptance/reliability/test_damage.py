@@ -296,3 +296,41 @@ def test_after_an_older_database_was_put_back_each_line_is_once_here_and_on_the_
         assert sorted(event["payload"]["question"] for event in exchanges(sidecar)) == sorted(LINES[:3])
     types = Counter(event["type"] for event in server.events)
     assert (types["exchange_recorded"], types["entry_added"]) == (3, 0)
+
+
+# --- event files alone (D7), and other things in the place of ours (D8) ---------------------------------------
+
+
+def test_the_event_files_alone_name_the_profile_and_bring_the_memory_back(home: Home) -> None:
+    fill(home, *LINES[:2])
+    profile = home.installation["profile"]
+    shutil.rmtree(home.data / "profiles")
+    (home.data / "installation.json").unlink()
+    home.file.unlink()
+    with Sidecar(home) as sidecar:
+        assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES[:2], 1)
+        assert warning_named(sidecar.call("sync/status")["document"], "database_salvaged")
+    assert home.installation["profile"] == profile
+
+
+def test_a_file_in_the_place_of_the_logs_stops_no_memory(home: Home) -> None:
+    home.data.mkdir(mode=0o700)
+    (home.data / "logs").write_bytes(b"x")
+    with Sidecar(home) as sidecar:
+        sidecar.update(LINES[0])
+        assert question_counts(sidecar.load()["document"]) == {LINES[0]: 1}
+    assert "no log file is written" in (home.folder / "stderr.log").read_text()
+
+
+def test_a_pipe_or_a_folder_in_the_place_of_the_database_is_named_and_nobody_waits_for_it(home: Home) -> None:
+    fill(home, LINES[0])
+    delete_all(home.database)
+    for make in (os.mkfifo, os.mkdir):
+        make(home.database)
+        looked = home.run("doctor", check=False)
+        assert looked.returncode == 1
+        assert "is no ordinary file" in looked.stdout
+        assert "Move it away" in looked.stdout
+        home.database.unlink() if make is os.mkfifo else home.database.rmdir()
+    with Sidecar(home) as sidecar:
+        assert question_counts(sidecar.load()["document"]) == {LINES[0]: 1}
