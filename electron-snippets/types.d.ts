@@ -142,12 +142,13 @@ export interface DailyQuestionJson {
 }
 
 export interface DailyRecordJson {
-  author: 'caller' | 'extractive' | 'hand';
+  author: 'caller' | 'device' | 'extractive' | 'hand';
   code: Array<DailyCodeJson>;
   date: string;
   deviceId: string;
   facts: Array<string>;
   id: string;
+  label: string | null;
   marks: Array<'expired' | 'important' | 'outdated' | 'reviewed'>;
   projectId: string;
   projectPath: string | null;

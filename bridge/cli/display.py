@@ -143,13 +143,15 @@ def show_status(result: dict[str, Any]) -> None:
 
 def change_lines(changes: dict[str, Any]) -> Iterator[str]:
     """The devices that wait, and each change with the command that answers it."""
+    from sync.log.authorship import one_line  # noqa: PLC0415 - only where devices are named
+
     for device in changes["devices"]:
-        name = device["name"] or "an unverified device"
-        waits = f"; is it yours? devices admit | refuse {device['deviceId']}" if not device["admitted"] else ""
+        name, device_id = device["name"] or "an unverified device", one_line(device["deviceId"])
+        waits = f"; is it yours? devices admit | refuse {device_id}" if not device["admitted"] else ""
         if device["thisDevice"]:
             waits = "; this device is not admitted yet: admit it on another one"
-        waits = waits if device["deviceId"] else ""
-        yield f"{name} ({device['deviceId'] or '-'}), since {device['since'] or '?'}{waits}"
+        waits = waits if device_id else ""
+        yield f"{name} ({device_id or '-'}), since {device['since'] or '?'}{waits}"
         for change in device["changes"]:
             what = f"{' / '.join(change['before']) or '-'} -> {change['after'] or 'no longer'}"
             answer = "changes accept | refuse" if change["waits"] else "undo: changes refuse"
@@ -201,7 +203,8 @@ def show_reply(text: str, result: dict[str, Any]) -> None:
 def show_records(records: list[dict[str, Any]], *, nothing: str = "") -> None:
     for record in records:
         marks = f"  [{', '.join(record['marks'])}]" if record["marks"] else ""
-        echo(f"{record['id']}  {record['date']} #{record['session']}  {record['topic']}{marks}")
+        label = f"【{record['label']}】" if record["label"] else ""
+        echo(f"{record['id']}  {record['date']} #{record['session']}  {label}{record['topic']}{marks}")
     if nothing and not records:
         echo(nothing)
 

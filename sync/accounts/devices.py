@@ -26,6 +26,7 @@ from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import DeviceRow, EndedSessions
 from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
+from sync.log.authorship import one_line
 from sync.log.devices import store as registry_store
 from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.envelope import DECODE_ERRORS
@@ -133,6 +134,11 @@ class DeviceService:
         about, paired = (await self.registry()).devices, await self.paired.read()
         devices = merge_device_rows(rows, about, paired, self._log.device_id, server_is_newest=True)
         return DevicesJson("cloud", kept.as_of, devices, logins=None)
+
+    async def find_id(self, shown: str) -> str:
+        """Return the id that lists show so, on one line; `shown` itself if no device is shown so."""
+        known = [device.device_id for device in (await self._local_list()).devices]
+        return shown if shown in known else next((name for name in known if one_line(name) == shown), shown)
 
     async def rename(self, device_id: str, name: str) -> DevicesJson:
         """Give a device a name, for all devices. DeviceUnknown, DeviceRevoked, LoginRequired, CloudUnavailable."""
@@ -308,9 +314,9 @@ def _merge_device(
     paired_name, paired_key = (pairing.name, pairing.public_key) if pairing else (None, None)
     return KnownDeviceJson(
         device_id=row.device_id,
-        name=next(filter(None, (*names, paired_name)), None),
-        platform=row.platform or facts.platform,
-        app_version=row.app_version or facts.app_version,
+        name=one_line(next(filter(None, (*names, paired_name)), "")) or None,
+        platform=one_line(row.platform or facts.platform or "") or None,
+        app_version=one_line(row.app_version or facts.app_version or "") or None,
         public_key=row.public_key or paired_key,
         last_seen_at=row.last_seen_at or None,
         revoked=facts.revoked_at is not None or row.revoked_at is not None,

@@ -21,7 +21,10 @@ class DailyCodeJson(TypedDict):
 
 
 class DailyRecordJson(TypedDict):
-    """What is kept of one session. `quality` of the summary is 0 to 1; null for a record made by hand."""
+    """What is kept of one session. `quality` of the summary is 0 to 1; null for a record made by hand.
+
+    `label`, as 来自 手机, and the author `device`: of what another device recorded, or changed.
+    """
 
     id: str
     date: str
@@ -33,7 +36,8 @@ class DailyRecordJson(TypedDict):
     tags: list[str]
     marks: list[DailyMarkJson]
     quality: float | None
-    author: Literal["extractive", "caller", "hand"]
+    author: Literal["extractive", "caller", "hand", "device"]
+    label: str | None
     sessionId: str | None
     projectId: str
     projectPath: str | None
@@ -132,7 +136,8 @@ def record_to_json(value: Record) -> DailyRecordJson:
         "tags": list(value.content.tags),
         "marks": list(value.marks),
         "quality": value.quality,
-        "author": value.author,
+        "author": value.author if value.label is None else "device",
+        "label": value.label,
         "sessionId": value.session_id,
         "projectId": value.project_id,
         "projectPath": value.project_path,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sync.errors import InvalidInput, TooLarge
 from sync.log.authorship import Author as Writer
-from sync.log.authorship import Authorship
+from sync.log.authorship import Authorship, one_line
 from sync.log.model import Door
 
 T = TypeVar("T")
@@ -60,6 +60,7 @@ class Record(msgspec.Struct, frozen=True):
     """One session's record. `date` and `time` are local to its device; `quality` rates the summary.
 
     `written`: who said it, whatever is changed later, until the person takes a project file.
+    `label`: names another device whose words it has.
     """
 
     record_id: str
@@ -78,6 +79,7 @@ class Record(msgspec.Struct, frozen=True):
     marks: tuple[Mark, ...] = ()
     reviewed_on: str | None = None
     written: Authorship = Authorship(Writer.USER, "", Door.HAND)
+    label: str | None = None
 
     @property
     def is_project_file(self) -> bool:
@@ -134,10 +136,6 @@ def normalised_content(topic: str, facts: Any = (), code: Any = (), tags: Any = 
     )
     _check_sizes(content)
     return content
-
-
-def one_line(text: str) -> str:
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def topic_line(text: str) -> str:

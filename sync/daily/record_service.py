@@ -6,7 +6,7 @@ the session; its payload names it. A sensitive conversation is erased with all i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -49,6 +49,7 @@ from sync.log.event_types import (
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import DOOR_FIELD, Door, Event, EventDraft, Origin, project_id_for
+from sync.log.sessions import session_store
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
@@ -117,7 +118,8 @@ class RecordService:
             path = request.project_path or next(paths, None)
             options = (await asyncio.to_thread(self._page_folders.options, path)).value
             records = await self._records_cache.current_records()
-            refused = _refusal_reason(request, records, turns, options.recording)
+            paused = await self._log.database.read(session_store.read_paused_sessions, own)
+            refused = _refusal_reason(request, paused.session_ids, turns, options.recording)
             if refused is None and await asyncio.to_thread(self._page_folders.folder_of, path) is None:
                 refused = "no_place"
             if refused is not None:
@@ -134,8 +136,7 @@ class RecordService:
             record = await asyncio.to_thread(self._build_record, request, events, content, path, records)
             record_id = request.record_id or session_record_id(written, name, until) or self.new_id()
             record = replace(record, record_id=record_id, author=author, quality=rating, written=written)
-            change = create_record(record, request.event_id)
-            return await self._apply(replace(change, original=original))
+            return await self._apply(replace(create_record(record, request.event_id), original=original))
 
     def _build_record(
         self, request: RecordRequest, events: Sequence[Event], content: Content, path: str | None, records: DailyRecords
@@ -338,12 +339,12 @@ class RecordService:
 
 
 def _refusal_reason(
-    request: RecordRequest, records: DailyRecords, turns: Sequence[SummaryTurn], recording: Any
+    request: RecordRequest, paused: Collection[str], turns: Sequence[SummaryTurn], recording: Any
 ) -> str | None:
     """Why a conversation is not recorded; None if it is."""
     if request.is_explicit:
         return None if request.summary is not None or turns else "nothing_said"
-    if request.session_id in records.skipped_sessions:
+    if request.session_id in paused:
         return "skip"
     if request.summary is None and not turns:
         return "nothing_said"

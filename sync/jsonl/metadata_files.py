@@ -6,12 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sync.db.engine import Database, Transaction
+from sync.db.engine import Transaction
 from sync.jsonl import indexes, store
 from sync.jsonl.event_file import find_session_meta_files, write_if_changed
 from sync.jsonl.indexes import JsonlIndexes
 from sync.jsonl.model import is_month, month_of, safe_file_name
 from sync.log.event_types import SESSION_EVENT_TYPES
+from sync.log.log import EventLog
 from sync.log.model import Event
 from sync.log.retractions import Retractions
 from sync.log.sessions import session_store
@@ -23,9 +24,9 @@ MAX_DESCRIBED_SESSIONS: Final = 10_000  # sessions remembered as already written
 class MetadataFiles:
     """Writes the files below `root`. `retractions` is shared with the projection, which keeps it up to date."""
 
-    def __init__(self, root: Path, database: Database, retractions: Retractions) -> None:
+    def __init__(self, root: Path, events: EventLog, retractions: Retractions) -> None:
         self._root = root
-        self._database = database
+        self._log = events
         self._retractions = retractions
         self._index: JsonlIndexes | None = None
         self._described_sessions: set[str] = set()  # an ordinary event changes nothing in their files
@@ -39,7 +40,7 @@ class MetadataFiles:
             if event.type in SESSION_EVENT_TYPES or event.session_id not in self._described_sessions
         }
         if erased_ids:
-            session_ids |= set(await self._database.read(store.read_described_session_ids, erased_ids))
+            session_ids |= set(await self._log.database.read(store.read_described_session_ids, erased_ids))
         await self._write_session_files(sorted(session_ids - {""}))
 
     async def rebuild(self) -> int:
@@ -47,7 +48,7 @@ class MetadataFiles:
         self._described_sessions.clear()
         await self._update_index((), rebuild=True)
         written = await self._write_session_files(
-            await self._database.read(lambda connection: list(session_store.all_session_ids(connection)))
+            await self._log.database.read(lambda connection: list(session_store.all_session_ids(connection)))
         )
         removed = 0
         for path in await asyncio.to_thread(lambda: list(find_session_meta_files(self._root))):
@@ -63,7 +64,7 @@ class MetadataFiles:
             self._index = await asyncio.to_thread(_read_index, folder)
             rebuild = self._index is None
         if self._index is None or rebuild:
-            self._index = await self._database.read(self._index_of_log)
+            self._index = await self._log.database.read(self._index_of_log)
         if not self._index.add(map(self._retractions.effective_event, events)) and not rebuild:
             return
         for name, data in self._index.render().items():
@@ -79,8 +80,8 @@ class MetadataFiles:
 
     async def _write_session_files(self, session_ids: Sequence[str]) -> set[Path]:
         """Write the files of these sessions; return the paths of those that have anything to say."""
-        sessions = await self._database.read(
-            session_store.read_sessions, session_ids, self._retractions.effective_event
+        sessions = await self._log.database.read(
+            session_store.read_sessions, session_ids, self._log.own_device_ids, self._retractions.effective_event
         )
         paths = set()
         for session in sessions:

@@ -64,7 +64,7 @@ class JsonlProjection:
         self._retractions = Retractions()
         self._retractions_until = 0
         self._removal = asyncio.Lock()
-        self._metadata = MetadataFiles(self.root, events.database, self._retractions)
+        self._metadata = MetadataFiles(self.root, events, self._retractions)
 
     async def is_missing(self) -> bool:
         return await _is_missing(self.root, self._log)

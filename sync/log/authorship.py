@@ -169,8 +169,13 @@ def view_label(
 
 def short_name(name: str | None, device_id: str) -> str:
     """Return the name of a device on one line and bounded; the beginning of its id without one."""
-    line = " ".join((name or "").split()) or " ".join(device_id[:ID_LENGTH].split())
+    line = one_line(name or "") or one_line(device_id)[:ID_LENGTH] or "?"
     return line[:MAX_LABEL].translate(_BRACKETS)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without control and bidi characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def label_key(written: Authorship, own_device_ids: Collection[str]) -> str:

@@ -8,6 +8,7 @@ import typer
 from bridge.cli.display import change_lines
 from bridge.cli.output import echo
 from bridge.cli.runner import CommandApp, call_method
+from sync.log.authorship import one_line
 
 app = CommandApp(help="The account's devices: how they are called, who may go on, which are shown here.")
 changes = CommandApp(help="What one device changes in the memory of another: accept or refuse it, for all devices.")
@@ -127,7 +128,7 @@ def _show_devices(result: dict[str, Any]) -> None:
         words = [word for word in ("thisDevice", "revoked", "hidden", "paired") if device[word]]
         cells = [device["name"], device["deviceId"], device["platform"], device["appVersion"], device["lastSeenAt"]]
         marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
-        table.add_row(*(Text(cell or "-") for cell in cells), marks)  # as text: a name is no markup
+        table.add_row(*(Text(one_line(cell or "-")) for cell in cells), marks)  # as text: a name is no markup
     Console(width=WIDTH).print(table)
     if result["logins"] in LOGIN_WARNINGS:
         sys.stderr.write(f"{LOGIN_WARNINGS[result['logins']]}\n")

@@ -49,23 +49,25 @@ async def list_devices(app: App) -> DevicesJson:
 
 async def rename(app: App, params: RenameParams) -> DevicesJson:
     """Give a device a name, for all devices."""
-    return await app.devices.rename(params.device_id, params.name)
+    return await app.devices.rename(await app.devices.find_id(params.device_id), params.name)
 
 
 async def revoke(app: App, params: Revoke) -> DevicesJson:
     """Exclude a device from the account for good."""
-    return await app.devices.revoke(params.device_id)
+    return await app.devices.revoke(await app.devices.find_id(params.device_id))
 
 
 async def admit(app: App, params: Admission) -> DevicesJson:
     """Say that a device is the user's too: what it changes in the facts of other devices holds from now on."""
-    return await app.devices.admit(params.device_id or app.log.device_id, recover=params.recover)
+    device_id = await app.devices.find_id(params.device_id or app.log.device_id)
+    return await app.devices.admit(device_id, recover=params.recover)
 
 
 async def refuse(app: App, params: Revoke) -> DevicesJson:
     """Refuse all changes of a device that wait, and exclude it from the account for good."""
-    await app.facts().changes.refuse_device(params.device_id)
-    return await app.devices.revoke(params.device_id)
+    device_id = await app.devices.find_id(params.device_id)
+    await app.facts().changes.refuse_device(device_id)
+    return await app.devices.revoke(device_id)
 
 
 async def list_changes(app: App) -> ChangesJson:
@@ -85,4 +87,4 @@ async def refuse_changes(app: App, params: ChangeNames) -> ChangesJson:
 
 async def hide(app: App, params: Hide) -> DevicesJson:
     """Hide a device in the digest of this one, or show it again."""
-    return await app.devices.hide(params.device_id, hidden=params.hidden)
+    return await app.devices.hide(await app.devices.find_id(params.device_id), hidden=params.hidden)

@@ -143,7 +143,7 @@ class CommandHandler:
     async def _resume(self, context: CommandContext) -> bool:
         """End the pause of this conversation, if there is one."""
         events = self._daily.events
-        paused = await events.database.read(session_store.read_paused_sessions, events.device_id)
+        paused = await events.database.read(session_store.read_paused_sessions, events.own_device_ids)
         session_id = context.session_id
         if session_id is None and paused.unnamed_since_ms is None and not context.turns and paused.session_ids:
             session_id = await self._latest_session()

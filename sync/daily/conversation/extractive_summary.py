@@ -12,7 +12,8 @@ from typing import Final, Literal
 import msgspec
 
 from sync.daily.conversation.keywords import is_same_text, keywords, similarity, terms
-from sync.daily.model import Code, Content, normalised_content, one_line
+from sync.daily.model import Code, Content, normalised_content
+from sync.log.authorship import one_line
 
 MAX_SUMMARY_FACTS: Final = 8
 MAX_SUMMARY_TAGS: Final = 6

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from sync.daily.model import Record
-from sync.daily.pages.page_format import DayPage, line_ranges
+from sync.daily.pages.page_format import DayPage, bracketed, line_ranges
 from sync.daily.records.maintenance import keywords_of
 
 MAX_LATEST: Final = 20
@@ -38,6 +38,8 @@ def keywords_json(files: Sequence[DayFile], updated_at: str, *, with_origin: boo
             }
             if file.part > 1:
                 entry["file"] = file_name(file.page.day, file.part)
+            if session.label:
+                entry["label"] = session.label
             if with_origin and session.origin:
                 entry["project"] = session.origin
             entries.append(entry)
@@ -64,7 +66,7 @@ def summary_md(files: Sequence[DayFile]) -> str:
             lines += [
                 "",
                 f"## {title}",
-                *(f"- {day} #{number} {record.content.topic}" for day, number, record in items),
+                *(f"- {day} #{number} {bracketed(one.label)}{one.content.topic}" for day, number, one in items),
             ]
     if tags:
         lines += ["", "## 常用标签", " ".join(f"#{tag} ×{count}" for tag, count in tags.most_common(MAX_TAGS))]

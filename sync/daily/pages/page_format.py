@@ -2,6 +2,7 @@
 
 Parsing is strict: a page with a line that no record can hold is refused, and then never overwritten. Two sections are
 additional sections: `### 标记` (important, outdated) and, in a shared folder, `### 来源`, the record's project.
+After its time a session of another device has its label, as 【来自 手机】.
 A page that exceeds `max_file_size_mb` continues in `<day>.2.md`.
 """
 
@@ -25,20 +26,21 @@ _MARK_WORDS: Final[dict[Mark, str]] = {"important": "重要", "outdated": "过�
 _WORD_MARKS: Final = {word: mark for mark, word in _MARK_WORDS.items()}
 
 _PAGE_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆", re.ASCII)
-_SESSION_HEADING: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})", re.ASCII)
+_SESSION_HEADING: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})(?: 【([^】]*)】)?", re.ASCII)
 _SECTION_HEADING: Final = re.compile(r"### (.+)")
 _SECTION_END: Final = re.compile(rf"{_SESSION_HEADING.pattern}|{_SECTION_HEADING.pattern}|---", re.ASCII)
 _FENCE: Final = re.compile(r"(`{3,})([^`]*)")
 
 
 class PageSession(msgspec.Struct, frozen=True):
-    """One session as a page shows it."""
+    """One session as a page shows it. `label`: the other device whose words it has."""
 
     number: int
     time: str
     content: Content
     marks: tuple[Mark, ...] = ()
     origin: str | None = None
+    label: str | None = None
 
     @property
     def heading(self) -> str:
@@ -55,7 +57,13 @@ class DayPage(msgspec.Struct, frozen=True):
 
 def page_session_of(record: Record, number: int, *, with_origin: bool) -> PageSession:
     shown = tuple(mark for mark in record.marks if mark in _MARK_WORDS)
-    return PageSession(number, record.time, record.content, shown, record.project_path if with_origin else None)
+    origin = record.project_path if with_origin else None
+    return PageSession(number, record.time, record.content, shown, origin, record.label)
+
+
+def bracketed(label: str | None) -> str:
+    """A label as it stands beside a text; empty without one."""
+    return "" if label is None else f"【{label}】"
 
 
 def render(page: DayPage) -> str:
@@ -177,6 +185,7 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
         ),
         marks=_parse_marks(reader, sections.get(MARK_HEADING, [])),
         origin=" ".join(sections.get(ORIGIN_HEADING, [])).strip() or None,
+        label=heading.group(3),
     )
 
 
@@ -236,7 +245,8 @@ def _page_lines(page: DayPage) -> Iterator[str]:
 
 def _session_lines(session: PageSession) -> list[str]:
     content = session.content
-    lines = [f"## Session {session.number} - {session.time}", "", f"### {TOPIC_HEADING}", content.topic]
+    heading = f"## Session {session.number} - {session.time} {bracketed(session.label)}".rstrip()
+    lines = [heading, "", f"### {TOPIC_HEADING}", content.topic]
     if content.facts:
         lines += ["", f"### {FACTS_HEADING}", *(f"- {fact}" for fact in content.facts)]
     if content.code:

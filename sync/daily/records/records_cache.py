@@ -1,13 +1,15 @@
 """The reduced records, kept between calls and brought up to date with the log.
 
 New events are applied incrementally. If they change the effect of earlier ones, or are many, all events are reduced
-again in a thread.
+again in a thread; so they are if what is known of the devices has changed.
 """
 
 import asyncio
 from typing import Final
 
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
+from sync.log.devices import store as registry_store
+from sync.log.devices.device_view import DeviceView
 from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RECORD_CHANGE_TYPES, SESSION_ORIGINAL
 from sync.log.log import EventLog
 from sync.log.model import Event, Query, text_in
@@ -26,6 +28,7 @@ class RecordsCache:
         self._position = 0
         self._database_token: object = None
         self._reducer = RecordsReducer()
+        self._view = DeviceView()
         self._reduced_count = 0  # of `_events`; a cancelled call may have read more than it reduced
         self._records = DailyRecords()
         self._lock = asyncio.Lock()
@@ -40,10 +43,13 @@ class RecordsCache:
             while page := (await self._log.read(Query(types=EVENT_TYPES, after=self._position))).events:
                 self._events += page
                 self._position = page[-1].position
-            if fresh := self._events[self._reduced_count :]:
-                if len(fresh) > MAX_INCREMENTAL_EVENTS or not self._reducer.extend(fresh):
-                    self._reducer = await asyncio.to_thread(RecordsReducer, tuple(self._events))
-                self._reduced_count = len(self._events)
+            registry = await self._log.database.read(registry_store.read_registry)
+            view = DeviceView(registry, self._log.own_device_ids)
+            if (fresh := self._events[self._reduced_count :]) or view != self._view:
+                is_long = len(fresh) > MAX_INCREMENTAL_EVENTS
+                if is_long or view != self._view or not self._reducer.extend(fresh):
+                    self._reducer = await asyncio.to_thread(RecordsReducer, tuple(self._events), view)
+                self._view, self._reduced_count = view, len(self._events)
                 self._records = self._reducer.current_records()
             self._database_token = token if steady else None
             return self._records
@@ -52,7 +58,7 @@ class RecordsCache:
         """The records as they would be without one change: after its undo."""
         await self.current_records()
         others = [event for event in self._events if event.event_id != event_id]
-        return await asyncio.to_thread(reduce_events, others)
+        return await asyncio.to_thread(reduce_events, others, self._view)
 
     async def event_ids_of_records(self, record_ids: set[str]) -> list[str]:
         """The ids of all events about these records, undone ones and unredacted originals included."""

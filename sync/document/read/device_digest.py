@@ -13,7 +13,7 @@ import msgspec
 
 from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import lines_of
-from sync.document.markdown.one_line import one_line, summarize
+from sync.document.markdown.one_line import summarize
 from sync.document.markdown.version_labels import day_label
 from sync.log.authorship import MAX_LABEL, Author, short_name
 from sync.log.devices.device_registry import new_device_name
@@ -23,7 +23,6 @@ DEVICES_LIMIT: Final = 5  # devices in use; older ones are found by search
 LINES_LIMIT: Final = 20  # about ten exchanges of a device: the span that a conversation refers back to
 CONVERSATION_LINES: Final = 10  # of them are for conversations, however many preferences a device has
 LINE_LENGTH: Final = 120  # an answer's summary with its speaker
-ID_LENGTH: Final = 8  # enough of an id to tell two devices of the same name apart
 
 PREFERENCE_WEIGHT: Final = 2.0  # of a line under 用户偏好: above any importance
 DEFAULT_WEIGHT: Final = 0.5  # of a line without an importance: the middle of the scale from 0 to 1
@@ -98,12 +97,9 @@ def _labels(devices: Sequence[DeviceDigest], *, is_english: bool) -> dict[str, s
     }
     often = Counter(names.values())
     return {
-        device_id: f"{name}（{_short_id(device_id)}）" if often[name] > 1 else name for device_id, name in names.items()
+        device_id: f"{name}（{short_name(None, device_id)}）" if often[name] > 1 else name
+        for device_id, name in names.items()
     }
-
-
-def _short_id(device_id: str) -> str:
-    return one_line(device_id)[:ID_LENGTH]
 
 
 def _line(line: DigestLine, label: str, language: Language) -> str:

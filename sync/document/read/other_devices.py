@@ -13,14 +13,13 @@ from sync.document.capture.exchange_events import (
 from sync.document.markdown.template import PREFERENCES
 from sync.document.read.device_digest import (
     DEFAULT_WEIGHT,
-    ID_LENGTH,
     PREFERENCE_WEIGHT,
     DeviceDigest,
     DigestLine,
     active_devices,
     select_lines,
 )
-from sync.log.authorship import ANSWER, Author, author_of
+from sync.log.authorship import ANSWER, Author, author_of, short_name
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import day_of
 from sync.log.event_types import (
@@ -62,7 +61,7 @@ def device_digests(
     return active_devices(
         DeviceDigest(
             device_id,
-            registry.device(device_id).name or device_id[:ID_LENGTH],
+            short_name(registry.device(device_id).name, device_id),
             select_lines(found),
             is_new=registry.is_new(device_id),
         )

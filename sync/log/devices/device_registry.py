@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.clock import parse_hlc
-from sync.log.authorship import ID_LENGTH
+from sync.log.authorship import one_line, short_name
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import DEVICE_ADMITTED, DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, text_in
@@ -41,7 +41,7 @@ class RegisteredDevice(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        return self.given_name or self.own_name
+        return one_line(self.given_name or self.own_name or "") or None
 
     @property
     def is_admitted(self) -> bool:
@@ -109,7 +109,7 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
 
 def new_device_name(device_id: str, *, is_english: bool = False) -> str:
     """Return how a text names a device that is not admitted."""
-    return f"{_NEW_DEVICE['en' if is_english else 'zh']} {device_id[:ID_LENGTH]}"
+    return f"{_NEW_DEVICE['en' if is_english else 'zh']} {short_name(None, device_id)}"
 
 
 def admitted_ids(event: Event) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class SavePauses(msgspec.Struct, frozen=True):
 
     def filter_allowed(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[EventDraft]:
         """Return the drafts to record, followed by the event that extends a pause, if one is due."""
-        paused = session_store.read_paused_sessions(connection, self.events.device_id)
+        paused = session_store.read_paused_sessions(connection, self.events.own_device_ids)
         allowed = [draft for draft in drafts if not self._is_in(paused, draft.session_id)]
         age = self._unnamed_age(paused)
         any_refused = any(not draft.session_id for draft in drafts) and age is not None and age < self.idle_ms
@@ -43,7 +43,7 @@ class SavePauses(msgspec.Struct, frozen=True):
 
     async def warning(self) -> str | None:
         """The warning of `status` about a running pause without a session id."""
-        paused = await self.events.database.read(session_store.read_paused_sessions, self.events.device_id)
+        paused = await self.events.database.read(session_store.read_paused_sessions, self.events.own_device_ids)
         age = self._unnamed_age(paused)
         if age is None or age >= self.idle_ms:
             return None
@@ -54,7 +54,7 @@ class SavePauses(msgspec.Struct, frozen=True):
 
     def is_paused(self, connection: Transaction, session_id: str | None) -> bool:
         """Whether nothing of a session is to be saved; without an id, of what has none."""
-        return self._is_in(session_store.read_paused_sessions(connection, self.events.device_id), session_id)
+        return self._is_in(session_store.read_paused_sessions(connection, self.events.own_device_ids), session_id)
 
     def _is_in(self, paused: PausedSessions, session_id: str | None) -> bool:
         if session_id:

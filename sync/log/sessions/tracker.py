@@ -99,7 +99,7 @@ class SessionTracker:
             return SessionUpsertResult(known, None, recorded=False)
 
         def build_allowed(connection: Transaction) -> list[EventDraft]:
-            paused = session_store.read_paused_sessions(connection, self._log.device_id).session_ids
+            paused = session_store.read_paused_sessions(connection, self._log.own_device_ids).session_ids
             return [] if session_id in paused else [draft]
 
         recorded, _ = await self._log.append_and_count(build_allowed)
@@ -123,7 +123,7 @@ class SessionTracker:
         since = None if list_filter.days is None else to_unix_ms(self._clock.now()) - int(list_filter.days * DAY_MS)
         limit = min(list_filter.limit, MAX_LISTED)
         return await self._log.database.read(
-            session_store.list_sessions, project_id=list_filter.project_id, since_ms=since, limit=limit
+            session_store.list_sessions, self._log.own_device_ids, list_filter.project_id, since, limit
         )
 
     async def track(self, recorded: Sequence[AppendResult]) -> None:
@@ -177,7 +177,7 @@ class SessionTracker:
         return await self._log.database.read(session_store.open_sessions, device_id)
 
     async def _find(self, session_id: str) -> Session | None:
-        sessions = await self._log.database.read(session_store.read_sessions, [session_id])
+        sessions = await self._log.database.read(session_store.read_sessions, [session_id], self._log.own_device_ids)
         return sessions[0] if sessions else None
 
     def _save_open_ids(self, session_ids: Sequence[str]) -> None:

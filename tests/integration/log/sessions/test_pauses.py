@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from sync.daily.model import normalised_content
+from sync.daily.record_service import RecordRequest
 from sync.document.erasure import erasure
 from sync.log.model import EventDraft
-from sync.log.sessions.pauses import SavePauses
+from sync.log.sessions.pauses import SavePauses, draft_pause
 from tests.integration.daily.harness import IDLE_MINUTES, SAMPLE_TURNS, DailyHarness, open_daily_harness
 from tests.support import REDACTOR
 
@@ -70,6 +72,25 @@ async def test_a_running_pause_is_named_and_refused_calls_extend_it_for_a_day_at
         assert await pauses.append_allowed(said(harness, "又一次")) == []
         await harness.send_command("记住这个")
         assert await pauses.warning() is None
+
+
+async def test_another_device_neither_pauses_nor_resumes_what_this_one_records(tmp_path: Path) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        device = harness.device
+        pauses = SavePauses(device.log, REDACTOR, device.clock, harness.service.worker.open_sessions.idle_ms)
+        device.log.device_id = "device-other"
+        for other in ("s1", None):
+            await device.log.append([draft_pause(other, REDACTOR, on=True)])
+        device.log.device_id = "device-a"
+        assert await pauses.append_allowed(said(harness, "无名"))
+        assert not await device.database.read(pauses.is_paused, "s1")
+        await harness.send_command("不要保存", session_id="s1")
+        device.log.device_id = "device-other"
+        await device.log.append([draft_pause("s1", REDACTOR, on=False)])
+        device.log.device_id = "device-a"
+        assert await device.database.read(pauses.is_paused, "s1")
+        asked = RecordRequest(session_id="s1", summary=normalised_content("离职打算"))
+        assert (await harness.service.record_service.record_conversation(asked)).reason == "skip"
 
 
 async def test_a_daily_record_that_is_not_there_is_not_said_to_be_one_of_several(tmp_path: Path) -> None:

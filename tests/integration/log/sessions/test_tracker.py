@@ -18,7 +18,7 @@ from sync.jsonl.legacy_sessions import LEGACY_REASON
 from sync.jsonl.projection import JsonlProjection
 from sync.log.envelope import parse_timestamp
 from sync.log.ingest import DraftBuilder
-from sync.log.model import Query
+from sync.log.model import EventDraft, Query
 from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import IDLE_CHECK_INTERVAL, SessionTracker
 from sync.system.files import MAX_READ_BYTES
@@ -79,6 +79,28 @@ class TestMeta:
             assert not (await sessions.upsert({"session_id": "s1", "tags": ["api"]})).recorded
             assert (await sessions.upsert({"session_id": "s1", "title": "别的"})).session.meta["title"] == "别的"
             assert len(await device.events()) == 3
+
+    async def test_a_new_device_gives_the_session_of_another_no_title_and_no_end(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), single_threaded=True) as device:
+            sessions, own = sessions_of(device), device.log.device_id
+            register = EventDraft("device_registered", REDACTOR.clean_payload({"name": "家", "public_key": "k"}))
+            await device.log.append([register])
+            await record(device, said("session_started", payload={"title": "重构"}))
+            device.log.device_id = "device-new"
+            await record(
+                device,
+                said("session_meta", payload={"title": "别的"}),
+                said("session_finalized", payload={"title": "别的"}),
+                said("session_started", "theirs", payload={"title": "自己的"}),
+            )
+            device.log.device_id = own
+            listed = {one.span.session_id: one for one in await sessions.list_sessions({})}
+            assert (listed["s1"].meta, listed["s1"].is_open) == ({"title": "重构"}, True)
+            assert listed["theirs"].meta == {"title": "自己的"}
+            assert await sessions.end({"s1"}, "cut_off") == ["s1"], "it is still open here"
+            admission = REDACTOR.clean_payload({"device_ids": ["device-new"]})
+            await device.log.append([EventDraft("device_admitted", admission)])
+            assert (await sessions.upsert({"session_id": "s1", "title": "别的"})).session.meta["title"] == "别的"
 
     async def test_secrets_in_it_are_redacted_and_the_same_again_is_known(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from sync.daily.model import MARKS
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
+from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
+from sync.log.devices.device_view import DeviceView
 from sync.log.event_types import (
     DAILY_UNDONE,
     PAYLOAD_EXPIRED,
@@ -20,10 +23,21 @@ from sync.log.event_types import (
     SESSION_REMOVED,
     SESSION_SKIPPED,
 )
-from sync.log.model import Event, EventScope
+from sync.log.model import UNPROVEN_FIELD, Event, EventScope
 from tests.proof import examples
 
 MOST = 14
+PHONE, NEW = "phone", "new"
+REGISTRY = DeviceRegistry(
+    {name: RegisteredDevice(name, was_admitted=True) for name in ("device-a", PHONE)}, has_first=True
+)
+VIEW = DeviceView(REGISTRY, frozenset({"device-a"}))
+SENDERS: Any = st.fixed_dictionaries(
+    {
+        "device": st.sampled_from(["device-a", PHONE, NEW, NEW]),
+        "extra": st.sampled_from([{}, {}, {}, {UNPROVEN_FIELD: True}]),
+    }
+)
 NAMES = st.sampled_from(["rec_1", "rec_2", "rec_3"])
 IDS = st.integers(0, 8).map("evt_{:02}".format)
 TOPICS = st.sampled_from(["火锅", "端口", "重构"])
@@ -57,7 +71,15 @@ TURNING: st.SearchStrategy[tuple[str, Any]] = st.one_of(
 
 
 def event(
-    number: int, kind: str, payload: dict[str, Any], position: int = 0, *, event_id: str = "", hlc: str = ""
+    number: int,
+    kind: str,
+    payload: dict[str, Any],
+    position: int = 0,
+    *,
+    event_id: str = "",
+    hlc: str = "",
+    device: str = "device-a",
+    extra: Any = None,
 ) -> Event:
     return Event(
         event_id=event_id or f"evt_{number:02}",
@@ -68,7 +90,8 @@ def event(
         ts=f"2026-02-02T10:00:{number:02}Z",
         type=kind,
         payload=payload,
-        device_id="device-a",
+        device_id=device,
+        extra=extra or {},
         replica_id="rep",
         replica_seq=number,
         hlc=hlc or f"{number // 2:012x}-0000",  # two events share each timestamp: then the id decides
@@ -109,7 +132,8 @@ def test_any_order_of_arrival_gives_the_same_records_even_if_ids_sort_against_th
     changes: list[tuple[str, dict[str, Any]]], data: st.DataObject
 ) -> None:
     numbers = range(len(changes))
-    in_order = [event(at, *changes[at], at + 1, hlc=f"{at:012x}-0000") for at in numbers]
+    by = [data.draw(SENDERS, "by") for _ in numbers]
+    in_order = [event(at, *changes[at], at + 1, hlc=f"{at:012x}-0000", **by[at]) for at in numbers]
     arrival = data.draw(st.permutations(numbers), "arrival")
     arrived = [
         event(
@@ -119,10 +143,11 @@ def test_any_order_of_arrival_gives_the_same_records_even_if_ids_sort_against_th
             position,
             event_id=reverse_ids(f"evt_{number:02}"),
             hlc=f"{number:012x}-0000",
+            **by[number],
         )
         for position, number in enumerate(arrival, start=1)
     ]
-    expected, records = log_content(reduce_events(in_order)), log_content(reduce_events(arrived))
+    expected, records = log_content(reduce_events(in_order, VIEW)), log_content(reduce_events(arrived, VIEW))
     for name in ("by_id", "removed"):
         for record in expected[name].values():
             expected[name][record.record_id] = replace(record, event_id=reverse_ids(record.event_id))
@@ -140,8 +165,9 @@ def test_incremental_reduction_equals_reduction_from_the_beginning(
 ) -> None:
     numbers = list(range(len(changes)))
     arrival = data.draw(st.just(numbers) | st.permutations(numbers), "arrival")
-    events = [event(number, *changes[number], position) for position, number in enumerate(arrival, start=1)]
-    reducer, done, expected = RecordsReducer(), 0, DailyRecords()
+    by = [data.draw(SENDERS, "by") for _ in numbers]
+    events = [event(number, *changes[number], at, **by[number]) for at, number in enumerate(arrival, start=1)]
+    reducer, done, expected = RecordsReducer((), VIEW), 0, DailyRecords()
     while done < len(events):
         until = done + data.draw(st.integers(1, 4), "at once")
         before = reducer.current_records()
@@ -149,9 +175,9 @@ def test_incremental_reduction_equals_reduction_from_the_beginning(
         assert before == expected, "records that were returned do not change"
         if not extended:
             assert reducer.current_records() == before, "none of the events was applied"
-            reducer = RecordsReducer(events[:until])
+            reducer = RecordsReducer(events[:until], VIEW)
         done = until
-        expected = reduce_events(events[:done])
+        expected = reduce_events(events[:done], VIEW)
         assert reducer.current_records() == expected
         assert orders(reducer.current_records()) == orders(expected)
 
@@ -187,3 +213,40 @@ def test_an_undo_of_an_undo_counts_wherever_the_clocks_place_it() -> None:
     undo, redo = event(9, DAILY_UNDONE, {"undoes": "evt_01"}, 2), event(5, DAILY_UNDONE, {"undoes": "evt_09"}, 3)
     assert reduce_events([record, undo]).by_id == {}
     assert list(reduce_events([record, undo, redo]).by_id) == ["rec_1"]
+
+
+def by_new(number: int, kind: str, **payload: Any) -> Event:
+    return event(number, kind, {"record_id": "rec_1", **payload}, number, device=NEW)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        by_new(3, SESSION_EDITED, topic="别的", changed=["topic"]),
+        by_new(3, SESSION_REMOVED),
+        by_new(3, SESSION_MARKED, mark="outdated", on=True),
+        by_new(3, DAILY_UNDONE, undoes="evt_02"),
+        by_new(0, SESSION_RECORDED, **{**RECORDED, "topic": "抢先"}),
+        by_new(0, SESSION_EDITED, topic="抢先", changed=["topic"]),
+        event(3, SESSION_ORIGINAL, {"of": "evt_02", "topic": "别的"}, 3, device=NEW),
+    ],
+    ids=lambda change: change.type,
+)
+def test_what_a_new_device_changes_in_the_record_of_another_waits_until_it_is_admitted(change: Event) -> None:
+    record = event(2, SESSION_RECORDED, RECORDED, 2)
+    alone, records = reduce_events([record], VIEW), reduce_events([record, change], VIEW)
+    assert (records.by_id, records.removed) == (alone.by_id, {})
+    assert (records.changes, records.content_positions) == (alone.changes, alone.content_positions)
+    admitted = DeviceRegistry({**REGISTRY.devices, NEW: RegisteredDevice(was_admitted=True)}, has_first=True)
+    assert reduce_events([record, change], replace(VIEW, registry=admitted)).by_id != alone.by_id
+    assert reduce_events([record, change], replace(VIEW, own_device_ids=frozenset({NEW}))).by_id != alone.by_id
+
+
+def test_what_another_device_recorded_or_reworded_has_its_label() -> None:
+    record = event(1, SESSION_RECORDED, RECORDED, 1, device=PHONE)
+    assert reduce_events([record], VIEW).by_id["rec_1"].label == "来自 phone"
+    own = event(1, SESSION_RECORDED, RECORDED, 1)
+    marked = event(2, SESSION_MARKED, {"record_id": "rec_1", "mark": "important"}, 2, device=PHONE)
+    assert reduce_events([own, marked], VIEW).by_id["rec_1"].label is None
+    edited = event(3, SESSION_EDITED, {"record_id": "rec_1", "topic": "别的", "changed": ["topic"]}, 3, device=PHONE)
+    assert reduce_events([own, marked, edited], VIEW).by_id["rec_1"].label == "来自 phone"
