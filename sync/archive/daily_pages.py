@@ -18,7 +18,7 @@ from sync.daily.pages.page_format import DayPage, PageSession, parse
 from sync.errors import InvalidInput, RedactionFailed
 from sync.log.event_types import SESSION_RECORDED
 from sync.log.ingest import DraftBuilder
-from sync.log.model import EventDraft, Origin, project_id_for
+from sync.log.model import Door, EventDraft, Origin, project_id_for
 from sync.system.files import translate_os_errors
 
 MEMORIES_FOLDER: Final = (".cursor", "skills", "memories")
@@ -92,6 +92,7 @@ def _draft_record_event(
         event_id=f"evt_{digest}",
         ts=timestamp(moment),
         origin=Origin.IMPORTED,
+        door=Door.IMPORT,
         local_date=page.day,
         utc_offset=utc_offset_minutes(moment),
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput
 
@@ -80,6 +81,28 @@ def with_option(raw: Mapping[str, Any], option: str, value: Any) -> dict[str, An
     except msgspec.ValidationError as error:
         raise _invalid_option(str(error)) from None
     return result
+
+
+def tightened(base: DailyConfig, found: DailyConfig) -> DailyConfig:
+    """The options of `base`, where those of a repository's file keep less: redaction, no code, no page in it."""
+    recording = replace(
+        base.recording,
+        sanitize_sensitive=base.recording.sanitize_sensitive or found.recording.sanitize_sensitive,
+        save_code_snippets=base.recording.save_code_snippets and found.recording.save_code_snippets,
+    )
+    is_elsewhere = "global-only" in (base.storage.location, found.storage.location)
+    location = "global-only" if is_elsewhere else base.storage.location
+    return replace(base, recording=recording, storage=replace(base.storage, location=location))
+
+
+def still_chosen(chosen: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that were set here that the file still has."""
+    sections = (
+        [(group, each) for group, each in chosen.items() if isinstance(each, dict)] if isinstance(chosen, dict) else []
+    )
+    held = {group: each for group, each in raw.items() if isinstance(each, dict)}
+    left = {group: {n: v for n, v in each.items() if held.get(group, {}).get(n) == v} for group, each in sections}
+    return {group: each for group, each in left.items() if each}
 
 
 def check_option(option: str) -> None:

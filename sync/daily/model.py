@@ -87,6 +87,12 @@ class Record(msgspec.Struct, frozen=True):
         return self.written.door == Door.PROJECT
 
     @property
+    def page_project(self) -> str | None:
+        """The project whose page shows it; the home's page for an import, which may name any folder."""
+        is_import = not self.written.is_proven or (self.written.author is Writer.FILE and not self.is_project_file)
+        return None if is_import else self.project_path
+
+    @property
     def merge_key(self) -> tuple[str | None, ...]:
         """What records that merge have in common: the project and the author."""
         written = self.written

@@ -208,7 +208,8 @@ class DailyWorker:
                 await self._record_service.remove(str(change.record_id), reason="hand")
             return True
         if change.record_id is None:
-            path = session.origin or edit.project_path
+            names_project = edit.folder.is_shared and not edit.is_project_file
+            path = session.origin if names_project else edit.project_path
             result = await self._record_service.add(
                 edit.day,
                 session.time,

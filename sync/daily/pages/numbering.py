@@ -29,7 +29,7 @@ def page_numbers(all_records: Iterable[Record], folder_of: FolderOf) -> dict[str
     folder = cache(folder_of)
     pages: dict[tuple[Hashable, str], list[Record]] = {}
     for record in all_records:
-        pages.setdefault((folder(record.project_path), record.date), []).append(record)
+        pages.setdefault((folder(record.page_project), record.date), []).append(record)
     return {record_id: number for page in pages.values() for record_id, number in _assign_numbers(page).items()}
 
 
@@ -37,7 +37,7 @@ def next_number(all_records: Iterable[Record], folder_of: FolderOf, project_path
     """The number of a project's next record on a day's page. `all_records`: in the order of the log."""
     folder = cache(folder_of)
     page = [
-        record for record in all_records if record.date == day and folder(record.project_path) == folder(project_path)
+        record for record in all_records if record.date == day and folder(record.page_project) == folder(project_path)
     ]
     return max(_assign_numbers(page).values(), default=0) + 1
 

@@ -144,7 +144,7 @@ class PageFiles:
         """What each folder shows, folders without visible records included."""
         by_folder: dict[PageFolder, list[Record]] = {}
         for record in daily_records.visible():
-            folder = self._page_folders.folder_of(record.project_path)
+            folder = self._page_folders.folder_of(record.page_project)
             if folder is not None:
                 by_folder.setdefault(folder, []).append(record)
         for folder, _ in self._known_folders(daily_records):
@@ -186,7 +186,7 @@ class PageFiles:
         """Every folder that a record belongs to or that has a checkpoint, with its project."""
         home = PageFolder(self._page_folders.home / PAGES_PATH, is_shared=True)
         folders: dict[Path, tuple[PageFolder, str | None]] = {home.root: (home, None)}
-        paths = dict.fromkeys(record.project_path for record in (*records.by_id.values(), *records.removed.values()))
+        paths = dict.fromkeys(record.page_project for record in (*records.by_id.values(), *records.removed.values()))
         for path in paths:
             folder = self._page_folders.folder_of(path)
             if folder is not None:
@@ -378,7 +378,7 @@ def _lstat(entry: Path) -> os.stat_result | None:
 
 
 def _project_of(records: Iterable[Record]) -> str | None:
-    return next((record.project_path for record in records), None)
+    return next((record.page_project for record in records), None)
 
 
 def _remove_unchanged(path: Path, known_hashes: Any) -> None:

@@ -1,23 +1,31 @@
 """Where pages are stored, and the `config.json` that decides it.
 
-A project's own `config.json` applies to it, else the home's, else the defaults. A project's folder is used only if the
+A project's own `config.json` applies to it, else the home's, else the defaults. In a repository a pull may have written
+it: there it may only keep less than the home's, but for what was set on this machine.
+
+A project's folder is used only if the
 project is a folder of this machine. Links out of the project, or below its folder of pages, are not followed: a
 repository could bring them. The pages of an unusable folder are stored in the home.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.daily import config
 from sync.daily.config import DailyConfig
+from sync.daily.pages.page_checkpoints import read_json
 from sync.errors import InvalidInput, StorageError
 from sync.system.files import make_folder_below, make_private_folder, read_once, write_private
+from sync.system.repositories import is_in_repository
 
 PAGES_PATH: Final = Path(".cursor", "skills", "memories")
 CONFIG_FILE: Final = "config.json"
+CHOSEN_FILE: Final = ".xiaobai-memory-options.json"  # in the home: what was set here in the files of projects
 SUBFOLDERS: Final = ("daily", "index")  # below a folder of pages
 
 
@@ -53,7 +61,8 @@ class PageFolders:
         """The options of a project, or without one those of the home."""
         own = self._project_folder(project_path)
         if own is not None and os.path.isfile(own / CONFIG_FILE):  # noqa: PTH113 - as `is_folder`
-            return self._read_options(own / CONFIG_FILE)
+            found = self._read_options(own / CONFIG_FILE)
+            return self._restricted(found) if is_in_repository(own) else found
         return self._read_options(self.home / PAGES_PATH / CONFIG_FILE)
 
     def folder_of(self, project_path: str | None) -> PageFolder | None:
@@ -77,7 +86,13 @@ class PageFolders:
         written = config.with_option(now.raw, option, value)
         self.make_folder(PageFolder(path.parent, is_shared=own is None))
         write_private(path, config.to_text(written).encode())
-        return self._read_options(path)
+        if path.parent != self.home / PAGES_PATH:
+            chosen = self._chosen()
+            of_path = config.with_option(config.still_chosen(chosen.get(str(path)), now.raw), option, value)
+            self.make_folder(PageFolder(self.home / PAGES_PATH, is_shared=True))
+            text = json.dumps({**chosen, str(path): of_path}, ensure_ascii=False)
+            write_private(self.home / PAGES_PATH / CHOSEN_FILE, text.encode())
+        return self.options(project_path)
 
     def make_folder(self, folder: PageFolder, name: str = ".") -> None:
         """Create a folder of pages, or one below it. An existing folder in a project keeps its mode."""
@@ -96,6 +111,19 @@ class PageFolders:
         if root == self.home / PAGES_PATH:
             return None
         return root if lies_within(root) else None
+
+    def _chosen(self) -> dict[str, Any]:
+        """The options that were set on this machine in the files of projects, by file."""
+        return read_json(self.home / PAGES_PATH / CHOSEN_FILE)
+
+    def _restricted(self, found: EffectiveOptions) -> EffectiveOptions:
+        chosen = config.still_chosen(self._chosen().get(str(found.path)), found.raw)
+        home = self._read_options(self.home / PAGES_PATH / CONFIG_FILE).value
+        value = config.tightened(msgspec.convert(chosen, DailyConfig) if chosen else home, found.value)
+        problem = found.problem
+        if problem is None and value != found.value:
+            problem = f"{found.path} is in a repository: of what it loosens only what `daily config` set here counts"
+        return replace(found, value=value, problem=problem)
 
     def _read_options(self, path: Path) -> EffectiveOptions:
         try:

@@ -1,5 +1,6 @@
 """The author of a daily record is a function of the events that made it, and survives every change."""
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -178,3 +179,40 @@ async def test_erased_text_does_not_return_through_a_stale_page(
         page.write_text(added, "utf-8")
         await harness.service.reconcile()
         assert "体检结果" in await harness.topics(), "what is written anew is an addition"
+
+
+async def test_a_repositorys_config_only_tightens_but_for_what_was_set_here(tmp_path: Path) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        path, file = str(harness.project), harness.project_root / "config.json"
+        (harness.project / ".git").mkdir()
+        harness.project_root.mkdir(parents=True)
+        pulled = {"sanitize_sensitive": False, "auto_save": False, "save_code_snippets": False}
+        file.write_text(json.dumps({"recording": pulled, "storage": {"retention_days": 1}}), "utf-8")
+        options = await harness.service.options(path)
+        recording = options.value.recording
+        assert (recording.sanitize_sensitive, recording.auto_save, recording.save_code_snippets) == (True, True, False)
+        assert (options.value.storage.retention_days, str(file) in str(options.problem)) == (90, True)
+        options = await harness.service.set_option(path, "recording.auto_save", value=False, for_project=True)
+        recording = options.value.recording
+        assert (recording.sanitize_sensitive, recording.auto_save) == (True, False), "only what was set here"
+        pulled["auto_save"] = True
+        file.write_text(json.dumps({"recording": pulled}), "utf-8")
+        assert (await harness.service.options(path)).value.recording.auto_save
+
+
+@pytest.mark.parametrize("is_page", [False, True])
+async def test_no_page_and_no_import_makes_a_folder_elsewhere(tmp_path: Path, is_page: bool) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        target = tmp_path / "target"
+        target.mkdir()
+        text = f"{PAGE}\n### 来源\n{target}\n"
+        if is_page:
+            (harness.project / ".git").mkdir()
+            await harness.record("我的", project=True)
+            page = harness.page(harness.project_root, "2026-02-01.md")
+            page.write_text(text.replace("2026-02-02", "2026-02-01"), "utf-8")
+            await harness.service.reconcile()
+        else:
+            await import_page(harness, text)
+        assert "发布流程" in await harness.topics()
+        assert list(target.iterdir()) == []
