@@ -21,6 +21,7 @@ from sync.insights.features import (
     topic_text_of,
 )
 from sync.lessons.corrections import UNTRUSTED_ORIGINS, instinct_id, normalise_text
+from sync.log.authorship import author_of
 from sync.log.envelope import event_ms
 from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
@@ -249,7 +250,8 @@ def _count_occurrence(table: dict[str, Occurrences], key: str, event: Event, tex
 def _add_evidence(instinct: Instinct, event: Event, *, weight: float) -> None:
     instinct.count += 1
     instinct.last = event.position
-    instinct.trusted = instinct.trusted or event.origin not in UNTRUSTED_ORIGINS
+    is_proposal = event.type == USER_FEEDBACK and not author_of(event).is_users
+    instinct.trusted = instinct.trusted or not (is_proposal or event.origin in UNTRUSTED_ORIGINS)
     proof = Evidence(event.event_id, event_ms(event), weight, event.session_id)
     instinct.proofs = [*instinct.proofs, proof][-MAX_EVIDENCE:]
 

@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sync.log.authorship import author_of
 from sync.log.model import Event, Origin
 
 MAX_TEXT_CHARS: Final = 300
@@ -24,11 +25,16 @@ class Feedback:
 
 
 def read_feedback(event: Event) -> Feedback | None:
-    """What a `user_feedback` event says of a correction; None if nothing, or if the user did not say it here."""
+    """What a `user_feedback` event says of a correction; None if nothing, or if it may not.
+
+    A program or a file proposes corrections; only the user judges one.
+    """
     verdict, target, content = (event.payload.get(name) for name in ("feedback_type", "instinct_id", "content"))
     if event.origin in UNTRUSTED_ORIGINS or verdict not in ("correction", "rejection", "approval"):
         return None
     is_approval = verdict == "approval"
+    if (is_approval or target) and not author_of(event).is_users:
+        return None
     if isinstance(target, str) and target:
         return Feedback(target, "helped" if is_approval else "hurt")
     text = " ".join(content.split()) if isinstance(content, str) else ""

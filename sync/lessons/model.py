@@ -88,14 +88,14 @@ def lesson_state(
     """The state: `held_back`, `candidate`, `held` or `contradicted`. Only the cure of a held one is shown to an agent.
 
     A mined cure that shares no word with its error needs one session more than others. For an imported one its tree
-    counts as a session. A risky cure is held only after a confirmation.
+    counts as a session. A risky cure is held only after a confirmation. A correction is a candidate from the first.
     """
     if hurt > helped:
         return "contradicted"
     if source == SAID or helped:
         return "held"
     support = sessions + 1 if source == "imported" else sessions if shares_term else sessions - 1
-    return ("held_back", "candidate", "candidate" if is_risky else "held")[min(max(support, 0), 2)]
+    return ("held_back", "candidate", "candidate" if is_risky else "held")[min(max(support, source == "corrected"), 2)]
 
 
 def text_field(value: Mapping[str, Any], name: str) -> str:

@@ -15,6 +15,7 @@ from sync.lessons.error_text import match_keys
 from sync.lessons.mining import CURE_WINDOW, QUIET_CALLS, LessonCall
 from sync.lessons.model import CORRECTION, PATTERN, Lesson, new_record, text_field
 from sync.log import store as log_store
+from sync.log.authorship import author_of
 from sync.log.event_types import (
     LESSON_COUNTED,
     LESSON_EDITED,
@@ -141,7 +142,8 @@ def _apply_feedback(connection: Transaction, event: Event) -> None:
     counter = "occurrences" if feedback.effect == "correct" else feedback.effect
     lesson = replace(lesson, **{counter: getattr(lesson, counter) + 1})
     if feedback.effect == "correct":
-        sessions = list(dict.fromkeys([*sessions, event.session_id]))[-MAX_SESSIONS:]
+        if author_of(event).is_users:  # what a program or a file proposes waits for a confirmation
+            sessions = list(dict.fromkeys([*sessions, event.session_id]))[-MAX_SESSIONS:]
         projects = tuple(dict.fromkeys([*lesson.project_ids, event.project_id]))
         lesson = replace(lesson, last_at=max(lesson.last_at, event.ts), project_ids=projects)
         store.note_feedback(connection, event.event_id, feedback.instinct_id, lesson.lesson_id)

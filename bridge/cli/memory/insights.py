@@ -36,7 +36,7 @@ def instincts(
     project_id: ProjectFilter = None,
     status: Annotated[str | None, typer.Option(help="promoted, candidate or retired.")] = None,
 ) -> None:
-    """Learned patterns, the surest first. `events append` a user_feedback with an instinct_id to judge one."""
+    """Learned patterns, the surest first. What a program says of one promotes nothing."""
     call_method("insights/instincts", {"projectId": project_id, "status": status}, _show_instincts, role="helper")
 
 

@@ -31,7 +31,7 @@ def test_rpc_and_command_line_answer_the_same_and_write_nothing(home: Home) -> N
         head = sidecar.call("events/files")["head"]
         following = sidecar.call("insights/next", stage="implement", sessionId="s1")
         assert [step["step"] for step in following["stages"]] == ["test"]
-        (instinct,) = sidecar.call("insights/instincts", status="promoted")["instincts"]
+        (instinct,) = sidecar.call("insights/instincts", status="candidate")["instincts"]
         assert (instinct["text"], len(instinct["evidence"])) == ("先写测试", 2)
         page = sidecar.call("insights/report", format="html")["text"]
         assert "<svg" in page

@@ -115,17 +115,20 @@ def correct(home: Home, text: str, project: Path, session: str, **more: str) -> 
     home.run("events", "append", json.dumps(event))
 
 
-def test_a_correction_in_two_projects_is_one_global_lesson_of_its_instinct(home: Home, tmp_path: Path) -> None:
+def test_a_correction_in_two_projects_is_one_global_lesson_that_waits_for_the_user(home: Home, tmp_path: Path) -> None:
     correct(home, "先写测试", tmp_path / "api", "s1")
     (lesson,) = home.json("lessons", "list")["lessons"]
     assert (lesson["state"], lesson["isGlobal"], lesson["occurrences"]) == ("candidate", False, 1)
     correct(home, "先写测试！", tmp_path / "web", "s2")
     (lesson,) = home.json("lessons", "search", "测试")["lessons"]
-    assert (lesson["state"], lesson["isGlobal"], lesson["occurrences"]) == ("held", True, 2)
+    assert (lesson["state"], lesson["isGlobal"], lesson["occurrences"]) == ("candidate", True, 2)
     (instinct,) = home.json("insights", "instincts")["instincts"]
     assert [(one["id"], one["occurrences"]) for one in instinct["lessons"]] == [(lesson["id"], 2)]
     correct(home, "", tmp_path / "web", "s3", feedback_type="rejection", instinct_id=instinct["instinctId"])
-    assert [one["state"] for one in home.json("lessons", "list")["lessons"]] == ["contradicted"]
+    assert [one["state"] for one in home.json("lessons", "list")["lessons"]] == ["candidate"]
+    for verdict, state in (("helped", "held"), ("hurt", "held"), ("hurt", "contradicted")):
+        home.run("lessons", verdict, lesson["id"])
+        assert [one["state"] for one in home.json("lessons", "list")["lessons"]] == [state]
     (file,) = home.database.parents[2].glob("lessons/*/patterns/correction.json")
     assert [record["name"] for record in json.loads(file.read_text("utf-8"))] == ["先写测试"]
 

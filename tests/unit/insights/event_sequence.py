@@ -6,7 +6,7 @@ from typing import Any
 from sync.clock import timestamp, to_unix_ms
 from sync.insights import queries
 from sync.insights.state import DAY_MS, InsightsState
-from sync.log.model import Event
+from sync.log.model import DOOR_FIELD, Door, Event
 from tests.support import START, event
 
 NOW = to_unix_ms(START)
@@ -23,8 +23,9 @@ class EventSequence:
     def tell(self, kind: str, *, session: str = "s1", **more: Any) -> str:
         number = next(self._numbers)
         given: dict[str, Any] = {
-            name: more.pop(name) for name in ("project_id", "origin", "local_date") if name in more
+            name: more.pop(name) for name in ("project_id", "origin", "local_date", "door") if name in more
         }
+        given |= {"extra": {DOOR_FIELD: str(given.pop("door", Door.COMMAND))}} if kind == "user_feedback" else {}
         given |= {"session_id": session, "ts": timestamp(START), "position": number}
         told = event(number, type=kind, payload=more, event_id=f"evt_{number}", **given)
         self.events.append(told)

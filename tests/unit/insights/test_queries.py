@@ -146,10 +146,10 @@ class TestInstincts:
             sequence.tell("user_feedback", feedback_type="rejection", instinct_id=named, session="s3")
         assert sequence.one().status == "retired"
 
-    @pytest.mark.parametrize("origin", ["model-written", "peer"])
-    def test_words_that_are_not_the_user_s_promote_nothing(self, sequence: EventSequence, origin: str) -> None:
+    @pytest.mark.parametrize(
+        "by", [{"origin": "model-written"}, {"origin": "peer"}, {"door": "program"}, {"door": "import"}]
+    )
+    def test_words_that_are_not_the_user_s_promote_nothing(self, sequence: EventSequence, by: dict[str, str]) -> None:
         for number in range(9):
-            sequence.tell(
-                "user_feedback", feedback_type="correction", content="删掉", session=f"s{number}", origin=origin
-            )
+            sequence.tell("user_feedback", feedback_type="correction", content="删掉", session=f"s{number}", **by)
         assert sequence.one().status == "candidate"

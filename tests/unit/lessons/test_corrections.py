@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from sync.lessons.corrections import Feedback, correction_id, instinct_id, read_feedback
+from sync.log.model import DOOR_FIELD, Door
 from tests.support import event
 
 NAMED = instinct_id("correct:先写测试")
 
 
-def feedback(origin: str = "user-typed", **payload: Any) -> Feedback | None:
-    return read_feedback(event(1, type="user_feedback", payload=payload, origin=origin))
+def feedback(origin: str = "user-typed", door: Door = Door.COMMAND, **payload: Any) -> Feedback | None:
+    extra = {DOOR_FIELD: str(door)}
+    return read_feedback(event(1, type="user_feedback", payload=payload, origin=origin, extra=extra))
 
 
 @pytest.mark.parametrize("verdict", ["correction", "rejection"])
@@ -41,6 +43,14 @@ def test_feedback_without_words_of_a_correction_says_nothing(payload: dict[str, 
 @pytest.mark.parametrize("origin", ["model-written", "peer"])
 def test_words_of_a_model_or_of_another_device_are_no_correction(origin: str) -> None:
     assert feedback(origin, feedback_type="correction", content="先写测试") is None
+
+
+@pytest.mark.parametrize("door", [Door.PROGRAM, Door.IMPORT])
+def test_a_program_or_a_file_proposes_a_correction_and_judges_none(door: Door) -> None:
+    assert feedback(door=door, feedback_type="correction", content="先写测试") == Feedback(NAMED, "correct", "先写测试")
+    assert feedback(door=door, feedback_type="approval", content="先写测试") is None
+    assert feedback(door=door, feedback_type="rejection", instinct_id="ins_1") is None
+    assert feedback(door=door, feedback_type="approval", instinct_id="ins_1") is None
 
 
 def test_the_id_has_the_day_of_the_first_event_and_follows_from_the_words() -> None:
