@@ -23,6 +23,7 @@ OnProgress = Callable[[int, int], None]
 
 BATCH_EVENTS: Final = 500  # events between two offsets
 STARTUP_DELAY: Final = 0.5  # seconds; the first answer does not wait for files
+LOCK_WAIT: Final = 1.0  # seconds that a process that exits waits, so that its last events are in the files
 BATCH_DELAY: Final = 0.05  # seconds; a burst of single events becomes a few batches
 
 
@@ -76,10 +77,14 @@ class ExternalProjectionRunner(Generic[R]):
     async def catch_up(self, *, batches: int | None = None) -> int:
         """Apply all new events, or at most `batches` batches; return how many events that was.
 
-        With `batches` it neither waits for a run in progress nor rebuilds a long log.
+        With `batches` it waits `LOCK_WAIT` for a run in progress at most, and does not rebuild a long log.
         """
-        if batches is not None and self._lock.locked():
-            return 0
+        if batches is not None:
+            try:
+                await asyncio.wait_for(self._lock.acquire(), LOCK_WAIT)
+            except TimeoutError:
+                return 0
+            self._lock.release()
         async with self._lock:
             if await self._needs_rebuild():
                 head = await self._log.newest_position()

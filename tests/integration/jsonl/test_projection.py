@@ -1,5 +1,6 @@
 """The JSONL files: the content of the log, whole lines only, the same bytes after following and after a rebuild."""
 
+import asyncio
 import json
 import os
 from collections import defaultdict
@@ -185,6 +186,16 @@ class TestFollowing:
         assert await elsewhere.catch_up(batches=1) == 13
         assert lines_of(tmp_path / "other") == await from_the_log(device)
         assert await elsewhere.catch_up(batches=1) == 0
+
+    async def test_an_exit_during_a_repair_still_writes_the_last_events(self, device: Device, root: Path) -> None:
+        runner = runner_of(device, root)
+        await runner.catch_up()
+        await record(device, *sample_events(12))
+        repairing = asyncio.create_task(runner.repair())
+        await asyncio.sleep(0)  # it holds the lock now
+        assert await runner.catch_up(batches=1) == 12
+        assert lines_of(root) == await from_the_log(device)
+        await repairing
 
     async def test_files_that_are_not_all_written_report_no_position(
         self, device: Device, root: Path, tmp_path: Path
