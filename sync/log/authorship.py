@@ -77,6 +77,11 @@ class Authorship(msgspec.Struct, frozen=True):
         """Return whether the user said it, on whatever device."""
         return self.author is Author.USER and self.is_proven
 
+    @property
+    def is_of_before_doors(self) -> bool:
+        """Return whether it stands as a program's word only because nothing says where it was recorded."""
+        return self.door is None and self.author is Author.PROGRAM
+
     def seen_from(self, own_device_ids: Collection[str]) -> Author:
         """Return the author as a device sees it: what the user said elsewhere is another device's."""
         is_elsewhere = not self.is_proven or self.device_id not in own_device_ids
