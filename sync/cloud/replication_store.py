@@ -108,6 +108,7 @@ def apply_answer(
             log_store.insert_events(connection, [review(connection, event)])
     returned = [event.event_id for event in new if event.device_id == device_id]
     outbox_store.mark_delivered(connection, CLOUD, returned)
+    identity_store.end_revoked(connection, new, clock)
     log_store.observe_remote_events(connection, answer.events, clock)
     if may_lack and verdict.caught_up:
         outbox_store.requeue_lost(connection, CLOUD)

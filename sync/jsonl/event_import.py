@@ -130,7 +130,10 @@ class EventImport:
         if result.dry_run:
             return recorded
         insert_received(
-            connection, _with_free_numbers(connection, new), self._clock, own_device_ids=self._log.own_device_ids
+            connection,
+            identity_store.with_free_numbers(connection, new),
+            self._clock,
+            own_device_ids=self._log.own_device_ids,
         )
         self._log.append_in(connection, [one.draft for one in fresh])
         if refills:
@@ -163,18 +166,6 @@ def _whole_event(value: Mapping[str, Any]) -> Event | None:
     with suppress(InvalidInput):
         return from_wire(value)
     return None
-
-
-def _with_free_numbers(connection: Transaction, new: Sequence[Event]) -> list[Event]:
-    """Make an event whose number is taken a replica of its own, and all of this replica: a file raises no numbers."""
-    used = {(store.existing_replica_id(connection), event.replica_seq) for event in new}
-    placed: list[Event] = []
-    for event in new:
-        if event.replica_key in used or identity_store.any_number_taken(connection, [event]):
-            event = replace(event, replica_id=event.event_id, replica_seq=1)  # noqa: PLW2901 - its own place
-        used.add(event.replica_key)
-        placed.append(event)
-    return placed
 
 
 def _is_known(one: _Candidate, held: Mapping[str, Event], retractions: Retractions) -> bool:

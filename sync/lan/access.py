@@ -36,6 +36,7 @@ HINTS: Final = {
     "protocol_error": "One of the two sent something else than this program does.",
     "other_version": "Update xiaobai-memory on the older of the two devices.",
     "storage_failed": "The disk of one of the two is full, or its database is busy: `xiaobai-memory doctor` there.",
+    "daily_limit": "It has sent what this device takes from one in a day; the rest comes tomorrow (UTC).",
     "too_many_connections": "Some machine opens many connections to this port.",
     "wrong_code": "Some device entered a wrong pairing code; five of them end it.",
     "other_account": "The two memories belong to different accounts: log in to one account on both.",

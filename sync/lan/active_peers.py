@@ -7,6 +7,7 @@ from typing import Literal
 from sync.clock import Clock, timestamp
 from sync.errors import StorageError
 from sync.lan.exchange import PeerExchange
+from sync.lan.intake import DailyIntake
 from sync.lan.local_device import LocalDevice
 from sync.lan.model import LanPeerJson
 from sync.lan.protocol import frames
@@ -48,6 +49,7 @@ class ActivePeers:
         self._clock = clock
         self.by_key: dict[str, ActivePeer] = {}
         self.connection_lost = ChangeCounter()
+        self._intake = DailyIntake(clock)
         self.changed = ChangeCounter()
 
     def to_json(self) -> tuple[LanPeerJson, ...]:
@@ -96,7 +98,8 @@ class ActivePeers:
             if older.direction == stays and not older.channel.is_silent:
                 await self.dismiss(channel, RefusalCause.DUPLICATE, device_id)
                 return older
-        exchange = PeerExchange(self._log, self._device.guard, self._clock, device_id)
+        exchange = PeerExchange(self._log, self._device.guard, self._clock, device_id, self._intake)
+        exchange.on_limit = partial(self._refusals.add, RefusalCause.DAILY_LIMIT, channel.address[0], device_id)
         now = timestamp(self._clock.now())
         peer = self.by_key[key] = ActivePeer(channel, exchange, *greeting, device_id, direction, now)
         self.changed.increment()

@@ -1,12 +1,15 @@
 """Carry out one peer's conversation on the log: read what to send, store what came."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+
+import msgspec
 
 from sync.clock import Clock
 from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.lan import store
+from sync.lan.intake import DailyIntake
 from sync.lan.protocol import frames, records
 from sync.lan.protocol.frames import Message
 from sync.lan.protocol.have_want import (
@@ -30,11 +33,15 @@ class PeerExchange:
     Errors: ProtocolError, DeviceForked, StorageError; what was stored by then stays.
     """
 
-    def __init__(self, events: EventLog, guard: ErasureGuard, clock: Clock, peer_device: str) -> None:
+    def __init__(
+        self, events: EventLog, guard: ErasureGuard, clock: Clock, peer_device: str, intake: DailyIntake | None = None
+    ) -> None:
         self._log = events
         self._guard = guard
         self._clock = clock
         self.peer_device = peer_device
+        self.intake = intake or DailyIntake(clock)
+        self.on_limit: Callable[[], None] = lambda: None  # called when the peer may bring no more today
         self._conversation: PeerConversation | None = None
         self.sent = 0
         self.received = 0
@@ -47,6 +54,8 @@ class PeerExchange:
 
     async def start(self) -> AsyncIterator[Message]:
         self._conversation = PeerConversation(await self._log.database.read(store.read_holdings))
+        self._conversation.provable = await self._provable_devices()
+        self._conversation.may_ask = self._may_ask
         async for message in self._perform(self._conversation.start()):
             yield message
 
@@ -77,17 +86,29 @@ class PeerExchange:
                     yield frames.Sent(epoch)
                 case StoreEvents() as came:
                     await self._take_in(came)
-                case CheckNumbers(last):
-                    await self._log.database.read(store.check_numbers, last)
+                case CheckNumbers(last, proven):
+                    both = {*self._log.own_device_ids, self.peer_device} & proven.keys()
+                    await self._log.database.read(store.check_numbers, last, {name: proven[name] for name in both})
                 case ReadHoldings():
+                    self._conversation.provable = await self._provable_devices()
                     own = await self._log.database.read(store.read_holdings, self._conversation.own)
                     waiting = [*self._conversation.on_holdings(own), *waiting]
+
+    async def _provable_devices(self) -> set[str]:
+        return {*await self._guard.signer.device_keys(), self.peer_device}
+
+    def _may_ask(self) -> bool:
+        has_room = self.intake.has_room(self.peer_device)
+        if not has_room:
+            self.on_limit()
+        return has_room
 
     async def _take_in(self, came: StoreEvents) -> None:
         """Store what came, without malformed events and those that falsely have this device's name.
 
         The first ones of a connection that are left out are logged.
         """
+        self.intake.add(self.peer_device, len(came.records), len(msgspec.json.encode(came.records)))
         received = records.parse_records(came.records, came.asked)
         received = await self._guard.signer.mark_unproven(received, channel_device=self.peer_device)
         own = self._log.own_device_ids
@@ -105,6 +126,7 @@ class PeerExchange:
             received=received,
             clock=self._clock,
             own_device_ids=self._log.own_device_ids,
+            peer_device=self.peer_device,
             review=review,
         )
         new = await self._log.database.write(storing)

@@ -1,27 +1,37 @@
 """The SQL of peers: what the log holds and offers, reading offered events, and storing those of a peer."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 from sqlalchemy import bindparam, text
 
-from sync.clock import Clock
-from sync.cloud.replication_store import without_erased_payloads
+from sync.clock import Clock, timestamp
+from sync.cloud.replication_store import CLASH_CODE, without_erased_payloads
 from sync.db.engine import Transaction
 from sync.errors import DeviceForked
 from sync.lan.protocol.have_want import Holdings
-from sync.lan.protocol.ranges import NumberRanges, Range, union
+from sync.lan.protocol.ranges import NumberRanges, Range, contains, union
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.identity import store as identity_store
-from sync.log.identity.same_event import winner_without_server
+from sync.log.identity.same_event import is_clash, winner_without_server
 from sync.log.identity.store import note_returned_numbers
-from sync.log.model import CLOUD, ERASURE_STATE_FIELD, LOCAL_FIELDS, Event, replicable_events
+from sync.log.model import (
+    CLOUD,
+    ERASURE_STATE_FIELD,
+    LOCAL_FIELDS,
+    PEERS,
+    UNPROVEN_FIELD,
+    Event,
+    RefusedEvent,
+    replicable_events,
+)
 from sync.log.retractions import Retractions
 
 
@@ -39,16 +49,17 @@ reach = 'cloud' and type not in ({_sql_list(DEVICE_LOCAL_TYPES)}) and (payload <
 ))
 """  # noqa: S608 - constants only
 _ISLANDS: Final = text(f"""
-select kind, replica_id, min(replica_seq) as first, max(replica_seq) as last from (
-  select kind, replica_id, replica_seq,
-         replica_seq - row_number() over (partition by kind, replica_id order by replica_seq) as island
+select kind, proof, device_id, replica_id, min(replica_seq) as first, max(replica_seq) as last from (
+  select *, replica_seq - row_number() over (
+           partition by kind, proof, device_id, replica_id order by replica_seq
+         ) as island
   from (
-    select replica_id, replica_seq,
+    select iif(extra like '%"{UNPROVEN_FIELD}":%', 'unproven', 'proven') as proof, device_id, replica_id, replica_seq,
            case when not ({_OFFERED}) then 'held'
                 when type in ({_sql_list(RETRACTING_TYPES)}) then 'erasures' else 'events' end as kind
     from events where position > :after
   )
-) group by kind, replica_id, island order by replica_id, first
+) group by kind, proof, device_id, replica_id, island order by replica_id, first
 """)  # noqa: S608 - constants only
 _NEWS: Final = text(f"""
 select max(position) as position, coalesce(max(type in ({_sql_list(RETRACTING_TYPES)})), 0) as retracts
@@ -74,7 +85,9 @@ select event.event_id from named cross join events as event on event.event_id = 
 where event.device_id in :own and max(named.accepted, named.newest) < event.server_seq
 order by event.event_id
 """).bindparams(bindparam("own", expanding=True))  # noqa: S608 - constants only
-_UNDER: Final = text("select event_id from events where replica_id = :replica and replica_seq = :number")
+_UNDER: Final = text("select * from events where replica_id = :replica and replica_seq = :number")
+
+_CLASH: Final = "event_id_taken: the device {} has another event under this id"
 
 EventReview = Callable[[Transaction, Event], Event]
 
@@ -85,21 +98,27 @@ def read_holdings(connection: Transaction, before: Holdings | None = None) -> Ho
     With the holdings of before only newer events are read, unless one of them may take others back: then, and at
     first, all of them are. A payload that came back since is offered in the next connection.
     """
-    epoch = log_store.existing_replica_id(connection)
-    if before is None or before.epoch != epoch:
-        before = Holdings(epoch)
+    epoch, order = log_store.existing_replica_id(connection), log_store.order_version(connection)
+    if before is None or (before.epoch, before.order) != (epoch, order):
+        before = Holdings(epoch, order=order)
     news = connection.execute(_NEWS, {"after": before.position}).one()
     if news.position is None:
         return before
     if news.retracts:
-        before = Holdings(epoch)
-    kinds: dict[str, dict[str, list[Range]]] = {"held": {}, "erasures": {}, "events": {}}
+        before = Holdings(epoch, order=order)
+    found: defaultdict[tuple[str, str], defaultdict[str, list[Range]]] = defaultdict(lambda: defaultdict(list))
     for row in connection.execute(_ISLANDS, {"after": before.position}):
-        kinds[row.kind].setdefault(row.replica_id, []).append((row.first, row.last))
-    found = {kind: {replica: tuple(ranges) for replica, ranges in of.items()} for kind, of in kinds.items()}
-    erasures, offered = union(before.erasures, found["erasures"]), union(before.events, found["events"])
-    held = union(union(before.held, found["held"]), union(found["erasures"], found["events"]))
-    return Holdings(epoch, held, erasures, offered, _last_of(connection, erasures, offered), news.position)
+        for key in {("held", ""), (row.kind, ""), (row.proof, row.device_id)}:
+            found[key][row.replica_id].append((row.first, row.last))
+    held, erasures, offered = (
+        union(numbers, found[kind, ""])
+        for kind, numbers in (("held", before.held), ("erasures", before.erasures), ("events", before.events))
+    )
+    proven, unproven = dict(before.proven), dict(before.unproven)
+    for kind, of in (("proven", proven), ("unproven", unproven)):
+        of |= {device: union(of.get(device, {}), found[key, device]) for key, device in found if key == kind}
+    last = _last_of(connection, erasures, offered)
+    return Holdings(epoch, held, erasures, offered, last, proven, unproven, news.position, order)
 
 
 def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple[int, str]]:
@@ -108,13 +127,13 @@ def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple
     for numbers in offered:
         for replica, ranges in numbers.items():
             highest[replica] = max(highest.get(replica, 0), ranges[-1][1])
-    ids = {replica: _id_under(connection, replica, number) for replica, number in highest.items()}
-    return {replica: (highest[replica], event_id) for replica, event_id in ids.items() if event_id is not None}
+    found = {replica: _event_under(connection, replica, number) for replica, number in highest.items()}
+    return {replica: (highest[replica], event.event_id) for replica, event in found.items() if event is not None}
 
 
-def _id_under(connection: Transaction, replica: str, number: int) -> str | None:
-    found: str | None = connection.execute(_UNDER, {"replica": replica, "number": number}).scalar()
-    return found
+def _event_under(connection: Transaction, replica: str, number: int) -> Event | None:
+    row = connection.execute(_UNDER, {"replica": replica, "number": number}).mappings().first()
+    return None if row is None else event_of_row(row)
 
 
 def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Collection[str]) -> list[str]:
@@ -122,10 +141,18 @@ def events_numbered_after_their_erasure(connection: Transaction, *, own_device_i
     return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
 
-def check_numbers(connection: Transaction, last: Mapping[str, tuple[int, str]]) -> None:
-    """Raises DeviceForked if the log has another event under one of these numbers."""
+def check_numbers(
+    connection: Transaction, last: Mapping[str, tuple[int, str]], proven: Mapping[str, NumberRanges]
+) -> None:
+    """Raises DeviceForked if the log has another event of the same device under one of these numbers.
+
+    `proven`: what the peer has of the two devices that are connected; what a third one has done parts no others.
+    """
     for replica, (number, event_id) in last.items():
-        if _id_under(connection, replica, number) not in {None, event_id}:
+        held = _event_under(connection, replica, number)
+        if held is None or held.event_id == event_id or not held.is_proven:
+            continue
+        if contains(proven.get(held.device_id, {}), replica, number):
             raise DeviceForked("a peer has other events under numbers that are in use here")
 
 
@@ -163,29 +190,31 @@ def store_events(
     clock: Clock,
     *,
     own_device_ids: Collection[str],
+    peer_device: str = "",
     review: EventReview | None = None,
 ) -> int:
     """Store a peer's events in one transaction; return how many were new.
 
-    Known events stay as they are; of two imports of one file the earlier one stays. Events that never leave a device
-    are skipped. Payloads that an earlier request in this log erased stay away. Events of this device that a
-    restored database lost are sent to the cloud as well. Raises DeviceForked, and stores nothing, if another event has
-    the number of one of them, or if another device has recorded one under the id of this replica: then one of the two
-    databases is a copy.
+    A known event stays as it is, unless only the one that came is proven; of two imports of one file the earlier one
+    stays. Events that never leave a device are skipped. Payloads that an earlier request in this log erased stay away.
+    Events of this device that a restored database lost are sent to the cloud as well. Raises DeviceForked, and stores
+    nothing, if this device or the peer has two events under one number: then one of the two databases is a copy.
     """
-    unique = {event.event_id: event for event in replicable_events(received)}
+    unique = {event.event_id: _as_local(event) for event in replicable_events(received)}
     known = identity_store.read_held(connection, list(unique))
-    new = [event for event_id, event in unique.items() if event_id not in known]
-    _replace_later_imports(connection, known, [event for event_id, event in unique.items() if event_id in known], clock)
-    if not new:
-        return 0
-    if identity_store.any_number_taken(connection, new):
-        raise DeviceForked("a peer has other events under numbers that are in use here")
-    replica_id = log_store.existing_replica_id(connection)
-    if any(event.replica_id == replica_id and event.device_id not in own_device_ids for event in new):
-        raise DeviceForked("another device has recorded events under this replica's id")
-    insert_received(connection, new, clock, own_device_ids=own_device_ids, review=review)
-    note_returned_numbers(connection, new, clock)
+    placed = identity_store.with_free_numbers(
+        connection, list(unique.values()), own_device_ids=own_device_ids, peer_device=peer_device
+    )
+    new = [event for event in placed if event.event_id not in known]
+    numbered = [one for one in placed if _takes_number(known.get(one.event_id), one, own_device_ids, peer_device)]
+    if outbox_store.adopt_replica_numbers(
+        connection, numbered, own_replica_id=log_store.existing_replica_id(connection)
+    ):
+        log_store.bump_order_version(connection, clock)
+    _resolve_known(connection, known, [event for event in placed if event.event_id in known], clock, review)
+    if new:
+        insert_received(connection, new, clock, own_device_ids=own_device_ids, review=review)
+        note_returned_numbers(connection, new, clock)
     return len(new)
 
 
@@ -206,17 +235,37 @@ def insert_received(
     log_store.observe_remote_events(connection, new, clock)
     own = [event.event_id for event in replicable_events(new) if event.device_id in own_device_ids]
     outbox_store.enqueue(connection, CLOUD, _positions(connection, own))
+    identity_store.end_revoked(connection, new, clock)
 
 
-def _replace_later_imports(
-    connection: Transaction, known: Mapping[str, Event], received: Sequence[Event], clock: Clock
+def _takes_number(held: Event | None, sent: Event, own_device_ids: Collection[str], peer_device: str) -> bool:
+    """Return whether an event gets the number under which it came: its device, or the first proof, decides."""
+    if held is None or winner_without_server(held, sent) is not held:
+        return True
+    if held.device_id in own_device_ids or held.device_id != sent.device_id or held.server_seq is not None:
+        return False
+    return sent.is_proven and (held.replica_id == held.event_id or sent.device_id == peer_device)
+
+
+def _resolve_known(
+    connection: Transaction,
+    known: Mapping[str, Event],
+    received: Sequence[Event],
+    clock: Clock,
+    review: EventReview | None,
 ) -> None:
-    """Adopt a peer's imports of what this device imported later, unless a server has decided already."""
-    for event in without_erased_payloads(connection, [_as_local(event) for event in received]):
+    """Adopt what is proven, or was imported earlier, unless a server has decided; name what is another event."""
+    replaced: list[tuple[Event, Event]] = []
+    for event in without_erased_payloads(connection, received):
         held = known[event.event_id]
         winner = winner_without_server(held, event)
-        if winner is not held and not identity_store.any_number_taken(connection, [winner]):
-            identity_store.replace_events(connection, [(held, winner)], clock)
+        if winner is not held:
+            replaced.append((held, winner if review is None else review(connection, winner)))
+        if is_clash(held, event):
+            other = event.device_id if winner is held else held.device_id
+            refusal = RefusedEvent(held.event_id, CLASH_CODE, _CLASH.format(other), timestamp(clock.now()))
+            outbox_store.quarantine_event(connection, PEERS, refusal)
+    identity_store.replace_events(connection, replaced, clock)
 
 
 def _as_local(event: Event) -> Event:

@@ -155,7 +155,7 @@ class EventLog:
         def count(connection: Transaction) -> OutboxCounts:
             return OutboxCounts(
                 pending=outbox_store.count_deliveries(connection, destination, "pending"),
-                quarantined=outbox_store.count_deliveries(connection, destination, "quarantined"),
+                quarantined=outbox_store.count_refused(connection),
             )
 
         return await (self.database.write if after_pending_writes else self.database.read)(count)
@@ -201,7 +201,7 @@ class EventQuarantine:
         self._destination = destination
 
     async def list_refused(self) -> list[RefusedEvent]:
-        return await self._database.read(outbox_store.list_refused, self._destination)
+        return await self._database.read(outbox_store.list_refused)
 
     async def release(self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"]) -> list[str]:
         """Retry refused events, or drop them; None means all. Return their ids."""

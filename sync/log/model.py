@@ -25,6 +25,7 @@ IMPORTED_FROM_FIELD: Final = "imported_from"  # in `extra`: the envelope of the 
 CLIENT_ID_FIELD: Final = "client_id"  # in `extra`: the id that a program gave its event
 LOCAL_FIELDS: Final = (ERASURE_STATE_FIELD, UNPROVEN_FIELD)  # of the envelope; they never leave the device
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
+PEERS: Final = "lan"  # in place of it in quarantine: another event came under the id on the local network
 
 ENVELOPE_FIELDS: Final = frozenset(  # of `extra`: they say whose an event is, and are no text of it
     {DOOR_FIELD, SIGNATURE_FIELD, CLIENT_ID_FIELD, IMPORTED_FROM_FIELD, *LOCAL_FIELDS}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
-from sqlalchemy import bindparam, delete, insert, literal, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal, or_, select, update
 
 from sync.db.engine import Transaction
 from sync.db.schema import cursors, deliveries, delivery_counts, events, quarantine
@@ -38,8 +38,7 @@ _MOVE_ALL: Final = (
     .values(state=bindparam("now"))
 )
 _RELEASE_ALL: Final = delete(quarantine).where(
-    quarantine.c.destination == bindparam("to"),
-    quarantine.c.position.in_(select(events.c.position).where(events.c.event_id.in_(_IDS))),
+    quarantine.c.position.in_(select(events.c.position).where(events.c.event_id.in_(_IDS)))
 )
 _POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
 _POSITIONS: Final = select(events.c.event_id, events.c.position).where(events.c.event_id.in_(_IDS))
@@ -82,9 +81,9 @@ _SEND_AGAIN: Final = (
 _REFUSALS: Final = (
     select(events.c.event_id, quarantine.c.code, quarantine.c.message, quarantine.c.noticed_at)
     .join(events, events.c.position == quarantine.c.position)
-    .where(quarantine.c.destination == bindparam("to"))
-    .order_by(quarantine.c.position)
+    .order_by(quarantine.c.position, quarantine.c.destination)
 )
+_COUNT_REFUSED: Final = select(func.count()).select_from(quarantine)
 _MOVE_CURSOR: Final = insert(cursors).prefix_with("or replace")
 _CURSOR: Final = (
     select(cursors, events.c.server_ts)
@@ -176,8 +175,8 @@ def replica_numbers(connection: Transaction, event_ids: Sequence[str]) -> dict[s
     return {row.event_id: (row.replica_id, row.replica_seq) for row in rows}
 
 
-def adopt_replica_numbers(connection: Transaction, differing: Sequence[Event], *, own_replica_id: str) -> None:
-    """Give stored events the replica numbers that they have at the destination.
+def adopt_replica_numbers(connection: Transaction, differing: Sequence[Event], *, own_replica_id: str) -> bool:
+    """Give stored events the replica numbers that they have at the destination; return whether any has changed.
 
     `differing`: events that are missing here or have another number here, because a restored installation numbered
     its unsent events again. An event here whose number is another event's there becomes a replica of its own until it
@@ -196,6 +195,7 @@ def adopt_replica_numbers(connection: Transaction, differing: Sequence[Event], *
     moves = [*displaced.items(), *adopted.items()]
     if moves:
         connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
+    return bool(displaced or any(ours.get(name, number) != number for name, number in adopted.items()))
 
 
 def retire_former_numbers(connection: Transaction, destination: str, *, own_replica_id: str) -> None:
@@ -220,9 +220,13 @@ def quarantine_event(connection: Transaction, destination: str, refusal: Refused
     connection.execute(refused, {"destination": destination, "position": position, **values})
 
 
-def list_refused(connection: Transaction, destination: str) -> list[RefusedEvent]:
+def list_refused(connection: Transaction) -> list[RefusedEvent]:
     """Return the refused events, oldest first."""
-    return [RefusedEvent(*row) for row in connection.execute(_REFUSALS, {"to": destination})]
+    return [RefusedEvent(*row) for row in connection.execute(_REFUSALS)]
+
+
+def count_refused(connection: Transaction) -> int:
+    return int(connection.execute(_COUNT_REFUSED).scalar_one())
 
 
 def read_cursor(connection: Transaction, destination: str) -> RemoteCursor:
@@ -291,10 +295,10 @@ def release_quarantined(
 
     Return the ids that were in quarantine.
     """
-    refused = [refusal.event_id for refusal in list_refused(connection, destination)]
+    refused = dict.fromkeys(refusal.event_id for refusal in list_refused(connection))
     released = [event_id for event_id in refused if event_ids is None or event_id in event_ids]
     for event_id in released:  # one by one: there may be more of them than one statement holds
-        position = connection.execute(_POSITION, {"id": event_id}).scalar_one()
-        connection.execute(_SET_STATE, {"to": destination, "at": position, "now": state})
-        connection.execute(_RELEASE, {"to": destination, "at": position})
+        place = {"to": destination, "ids": [event_id]}
+        connection.execute(_MOVE_ALL, {**place, "then": ["quarantined"], "now": state})
+        connection.execute(_RELEASE_ALL, place)
     return released

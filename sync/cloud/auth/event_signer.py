@@ -68,15 +68,14 @@ class EventSigner:
 
 
 def read_device_keys(connection: Transaction) -> DeviceKeys:
-    """Read the public keys of each device of the account."""
-    keys: dict[str, frozenset[str]] = {
-        device_id: device.keys for device_id, device in registry_store.read_registry(connection).devices.items()
-    }
+    """Read the public keys of each device of the account; those of a revoked one have ended with it."""
+    devices = registry_store.read_registry(connection).devices
+    keys = {device_id: device.keys for device_id, device in devices.items()}
     listed = device_key_store.read_device_keys(connection).items()
     paired = ((row.public_key, row.device_id) for row in device_key_store.read_paired_devices(connection))
     for key, device_id in (*listed, *paired):
         keys[device_id] = keys.get(device_id, frozenset()) | {key}
-    return keys
+    return {name: known for name, known in keys.items() if name not in devices or not devices[name].revoked_at}
 
 
 def _marked(event: Event, proven_by_channel: Collection[str], keys: DeviceKeys) -> Event:

@@ -43,12 +43,14 @@ class Have(msgspec.Struct, frozen=True, tag="have"):
 
     `epoch` names the state of the sender's numbers. Numbers of another epoch mean other events. `last` has the highest
     number of each offered replica with its event id: another id here means that two databases continue one history.
+    `proven` has the numbers, also some that are not offered, whose events are proven to be of a device.
     """
 
     epoch: ShortText
     erasures: WireRanges
     events: WireRanges
     last: dict[ShortText, tuple[Number, ShortText]] = {}
+    proven: dict[ShortText, WireRanges] = {}
 
 
 class Want(msgspec.Struct, frozen=True, tag="want"):

@@ -5,7 +5,7 @@ received. Every list of numbers belongs to an epoch; numbers of another epoch ar
 Reasons: docs/decisions/030-lan-sync.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,7 +22,8 @@ class Holdings:
     """What this device's log holds, of one epoch, and the part of it that it offers to peers.
 
     `erasures`: offered erasure requests and corrections; `events`: all other offered events. `last`: the highest
-    offered number of each replica and its event id. `position`: that of the last event that was read.
+    offered number of each replica and its event id. `proven`, `unproven`: the numbers of each device's events.
+    `position`: that of the last event that was read, of the log's `order`.
     """
 
     epoch: str
@@ -30,7 +31,10 @@ class Holdings:
     erasures: NumberRanges = field(default_factory=dict)
     events: NumberRanges = field(default_factory=dict)
     last: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    proven: Mapping[str, NumberRanges] = field(default_factory=dict)
+    unproven: Mapping[str, NumberRanges] = field(default_factory=dict)
     position: int = 0
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,10 @@ class StoreEvents:
 
 @dataclass(frozen=True, slots=True)
 class CheckNumbers:
-    """Compare these numbers and event ids with the log; end the conversation if it has others under them."""
+    """Compare these numbers and event ids with the log; end the conversation if one of the two is a copy."""
 
     last: Mapping[str, tuple[int, str]]
+    proven: Mapping[str, NumberRanges]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,15 @@ Action = Send | SendEvents | StoreEvents | CheckNumbers | ReadHoldings
 
 
 class PeerConversation:
-    """The state of one connection. Methods return what to do, in order."""
+    """The state of one connection. Methods return what to do, in order.
+
+    `provable`: the devices whose events can be proven here. `may_ask`: whether the peer may bring more today.
+    """
 
     def __init__(self, own: Holdings) -> None:
         self._own = own
+        self.provable: Collection[str] = ()
+        self.may_ask: Callable[[], bool] = lambda: True
         self._peer: Holdings | None = None
         self._requested = NO_NUMBERS  # and not yet answered
         self._answered_numbers = NO_NUMBERS  # answered in this epoch: stored, or no longer offered; not asked for again
@@ -126,8 +136,9 @@ class PeerConversation:
         if self._peer is not None and self._peer.epoch != have.epoch:
             self._requested = self._answered_numbers = NO_NUMBERS
             self._empty_answers = 0
-        self._peer = Holdings(have.epoch, NO_NUMBERS, erasures, events)
-        return [*([CheckNumbers(have.last)] if have.last else []), *self._go_on()]
+        proven = {device: from_wire_ranges(numbers) for device, numbers in have.proven.items()}
+        self._peer = Holdings(have.epoch, NO_NUMBERS, erasures, events, proven=proven)
+        return [*([CheckNumbers(have.last, proven)] if have.last else []), *self._go_on()]
 
     def _on_want(self, want: frames.Want) -> list[Action]:
         if want.epoch != self._own.epoch:
@@ -141,6 +152,8 @@ class PeerConversation:
         if not self._requested:
             raise ProtocolError("events came that were not asked for")
         self._received += len(events.events)
+        if self._received > count(self._requested):
+            raise ProtocolError("more events came than were asked for")
         return [StoreEvents(tuple(events.events), self._requested)]
 
     def _on_sent(self, sent: frames.Sent) -> list[Action]:
@@ -155,7 +168,8 @@ class PeerConversation:
         """Ask for what is lacking, erasure requests first, and answer a request that waited for them."""
         asking: list[Action] = []
         lacking = self._lacking_erasures() or self._lacking()
-        if self._peer is not None and not self._requested and lacking and self._empty_answers < MAX_EMPTY_ANSWERS:
+        may_ask = not self._requested and self._empty_answers < MAX_EMPTY_ANSWERS
+        if self._peer is not None and lacking and may_ask and self.may_ask():
             self._requested = first_numbers(lacking, WANT_EVENTS)
             asking.append(Send(frames.Want(self._peer.epoch, to_wire_ranges(self._requested))))
         return [*asking, *self._answer_deferred()]
@@ -181,16 +195,27 @@ class PeerConversation:
     def _lacking_erasures(self) -> NumberRanges:
         if self._peer is None:
             return NO_NUMBERS
-        return subtract(subtract(self._peer.erasures, self._own.held), self._answered_numbers)
+        return subtract(self._not_held(self._peer, self._peer.erasures), self._answered_numbers)
 
     def _lacking(self) -> NumberRanges:
         """What the peer offers and this device lacks, apart from what it requested in vain."""
         if self._peer is None:
             return NO_NUMBERS
         offered = union(self._peer.erasures, self._peer.events)
-        return subtract(subtract(offered, self._own.held), self._answered_numbers)
+        return subtract(self._not_held(self._peer, offered), self._answered_numbers)
+
+    def _not_held(self, peer: Holdings, offered: NumberRanges) -> NumberRanges:
+        """The offered numbers that this device lacks, has for another device, or could prove with the peer's copy."""
+        lacking = subtract(offered, self._own.held)
+        for device, numbers in peer.proven.items():
+            differing = subtract(numbers, self._own.proven.get(device, NO_NUMBERS))
+            if device not in self.provable:
+                differing = subtract(differing, self._own.unproven.get(device, NO_NUMBERS))
+            lacking = union(lacking, intersect(differing, offered))
+        return lacking
 
     def _announce(self) -> Send:
         own = self._own
-        last = dict(own.last)
-        return Send(frames.Have(own.epoch, to_wire_ranges(own.erasures), to_wire_ranges(own.events), last))
+        proven = {device: to_wire_ranges(numbers) for device, numbers in own.proven.items()}
+        offered = (to_wire_ranges(own.erasures), to_wire_ranges(own.events))
+        return Send(frames.Have(own.epoch, *offered, dict(own.last), proven))

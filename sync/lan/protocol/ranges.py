@@ -4,7 +4,7 @@ Ranges are sorted, do not overlap and do not touch, so equal sets are equal valu
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -14,7 +14,7 @@ NumberRanges = Mapping[str, tuple[Range, ...]]
 NO_NUMBERS: Final[NumberRanges] = {}
 
 
-def union(left: NumberRanges, right: NumberRanges) -> NumberRanges:
+def union(left: Mapping[str, Sequence[Range]], right: Mapping[str, Sequence[Range]]) -> NumberRanges:
     """The numbers in either set."""
     return {replica: _merge([*left.get(replica, ()), *right.get(replica, ())]) for replica in {**left, **right}}
 

@@ -18,6 +18,7 @@ class RefusalCause(StrEnum):
     VERSION = "other_version"
     STORAGE = "storage_failed"
     FULL = "too_many_connections"
+    DAILY_LIMIT = "daily_limit"  # it has brought what a device may in a day; the connection stays
     DUPLICATE = "already_connected"
     WRONG_CODE = "wrong_code"  # of a pairing
     OTHER_ACCOUNT = "other_account"

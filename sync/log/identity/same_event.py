@@ -8,6 +8,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from sync.log.model import ERASURE_STATE_FIELD, UNPROVEN_FIELD, Event, Origin
+from sync.log.retractions import is_redacted
 
 
 def client_event_id(device_id: str, client_id: str) -> str:
@@ -44,11 +45,24 @@ def winner_at_server(held: Event, sent: Event, *, is_own: bool) -> Event | None:
 
 
 def winner_without_server(held: Event, sent: Event) -> Event:
-    """Return which of two events under one id stays until a server decides: of two imports the earlier one."""
+    """Return which of two events under one id stays until a server decides: a proven one, or the earlier import."""
+    if sent.is_proven and not held.is_proven:
+        return replace(sent, position=held.position)
     is_earlier = (sent.hlc, sent.device_id) < (held.hlc, held.device_id)
     if is_from_file(held) and is_from_file(sent) and held.type == sent.type and held.server_seq is None and is_earlier:
         return _in_place_of(held, sent)
     return held
+
+
+def is_clash(held: Event, sent: Event) -> bool:
+    """Return whether two events claim one id; what an unproven one only words differently is not its author's."""
+    if is_from_file(held) and is_from_file(sent):
+        return False
+    if not held.is_proven or not sent.is_proven:
+        return held.device_id != sent.device_id
+    before, after = dict(held.payload), dict(sent.payload)  # a correction may come before or after its event
+    is_corrected = is_redacted(before, after) or is_redacted(after, before)
+    return not (is_same_event(held, sent) or (_has_same_author(held, sent) and is_corrected))
 
 
 def is_from_file(event: Event) -> bool:

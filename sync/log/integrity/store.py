@@ -119,7 +119,7 @@ def restore_events(connection: Transaction, candidates: Sequence[Event]) -> int:
             connection.execute(_MEND, {"at": event.position, "id": event.event_id, "whole": whole})
             continue
         placed = event if stored is None else replace(event, position=0)
-        if identity_store.any_number_taken(connection, [event]):
+        if identity_store.is_number_taken(connection, event):
             placed = replace(placed, replica_id=event.event_id, replica_seq=1)
         store.insert_event(connection, placed)
     return len(unknown)

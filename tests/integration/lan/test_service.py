@@ -24,7 +24,8 @@ from sync.lan.transport.tls_contexts import pairing_context
 from sync.runtime.backoff import Backoff
 from tests.integration.lan.nodes import HASTY, Node, bare_connection, free_port, nodes, refused_silently, until
 from tests.integration.lan.nodes import until_async as eventually
-from tests.support import background_task, device_key_in, draft, new_server
+from tests.integration.lan.test_authors import insert
+from tests.support import background_task, device_key_in, draft, event, new_server
 
 GREETING = Hello(frames.PROTOCOL_VERSION, "device-b", "书房", "1")
 
@@ -267,18 +268,14 @@ async def test_a_copied_home_is_refused_as_a_copy(tmp_path: Path) -> None:
 
 
 async def test_two_databases_that_continue_one_history_end_the_connection_with_the_cause(tmp_path: Path) -> None:
-    async with nodes(tmp_path, new_server(), "a", "b", "c") as (a, b, c):
-        await a.device.record_notes("甲")
-        await a.connect(c)
-        await level(a, c)
-        await b.device.record_notes("另一个")
-        await b.device.database.write(
-            lambda connection: connection.exec_driver_sql(f"update events set replica_id = '{a.device.replica_id}'")
-        )
+    async with nodes(tmp_path, new_server(), "b", "c") as (b, c):
+        await b.device.record_notes("甲")
+        lost = event(1, replica=b.device.replica_id, device="device-b", payload={"text": "恢复前"})
+        await insert(c.device, lost)
         await b.connect(c)
         await drained(c, "copied_database")
         await drained(b, "copied_database")
-        assert await c.texts() == ["甲"]
+        assert await c.texts() == ["恢复前"]
         await until(lambda: not b.service.peers())
         assert b.service._peers.connection_lost.count == c.service._peers.connection_lost.count == 0, (
             "not tried at once"

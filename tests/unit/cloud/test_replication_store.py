@@ -159,7 +159,7 @@ async def test_an_own_event_stays_and_is_quarantined_if_the_server_has_another_o
     assert await take_in(database, there, numbered(2, replica="rep_b")) == 1
     kept = (await stored(database))[0]
     assert kept == replace(own, position=1)
-    (refused,) = await database.read(outbox_store.list_refused, CLOUD)
+    (refused,) = await database.read(outbox_store.list_refused)
     assert (refused.event_id, refused.code) == ("fact-1", "22023")
     assert "event_id_taken" in refused.message
 

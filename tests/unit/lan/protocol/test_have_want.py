@@ -123,8 +123,41 @@ def test_news_of_the_log_is_told_once() -> None:
 
 def test_the_last_numbers_of_a_peer_are_compared_with_the_log() -> None:
     talk = PeerConversation(holdings(A, {A: ((1, 2),)}))
-    compared = talk.on_message(frames.Have(B, {}, {A: [(1, 2)]}, {A: (2, "evt_2")}))
-    assert compared == [CheckNumbers({A: (2, "evt_2")})]
+    proven = {"device-a": {A: [(1, 2)]}}
+    talk.on_holdings(Holdings(A, {A: ((1, 2),)}, proven={"device-a": {A: ((1, 2),)}}))
+    compared = talk.on_message(frames.Have(B, {}, {A: [(1, 2)]}, {A: (2, "evt_2")}, proven))
+    assert compared == [CheckNumbers({A: (2, "evt_2")}, {"device-a": {A: ((1, 2),)}})]
+
+
+def test_what_is_proven_there_and_not_here_is_asked_for_if_its_device_is_known() -> None:
+    own = Holdings(
+        A,
+        {B: ((1, 9),)},
+        proven={"device-b": {B: ((1, 3), (7, 9))}},
+        unproven={"device-c": {B: ((9, 9),)}},
+    )
+    talk = PeerConversation(own)
+    talk.provable = ("device-b",)
+    numbers: frames.WireRanges = {B: [(1, 9)]}
+    claimed: dict[str, frames.WireRanges] = {"device-b": {B: [(1, 8)]}, "device-c": {B: [(9, 9)]}}
+    asked = sent(talk.on_message(frames.Have(B, {}, numbers, {}, claimed)))
+    assert asked == [frames.Want(B, {B: [(4, 6)]})]
+    assert sent(talk.on_message(frames.Sent(B))) == [], "it is asked for once"
+
+
+def test_nothing_is_asked_for_while_the_peer_may_bring_no_more() -> None:
+    talk = PeerConversation(holdings(A, {}))
+    talk.may_ask = lambda: False
+    assert sent(talk.on_message(have(B, {B: [(1, 2)]}))) == []
+    assert not talk.is_level
+
+
+def test_more_events_than_were_asked_for_end_the_conversation() -> None:
+    talk = PeerConversation(holdings(A, {}))
+    talk.on_message(have(B, {B: [(1, 2)]}))
+    talk.on_message(frames.Events(B, [{}, {}]))
+    with pytest.raises(ProtocolError):
+        talk.on_message(frames.Events(B, [{}]))
 
 
 def test_two_devices_with_the_same_events_are_level() -> None:
