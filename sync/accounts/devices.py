@@ -45,6 +45,8 @@ from sync.system.files import read_once, write_private
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
 NOT_OF_ACCOUNT: Final = "no device of this account has this id"
+NOT_ADMITTED: Final = "this device is not admitted itself"
+ADMIT_HINT: Final = "Admit it on a device that is admitted, or `devices admit --recover` here if there is none."
 RevokedLogins = Literal["ended", "unknown", "open"]
 """The logins of a device that was just revoked.
 
@@ -132,7 +134,7 @@ class DeviceService:
         kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
         await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
         about, paired = (await self.registry()).devices, await self.paired.read()
-        devices = merge_device_rows(rows, about, paired, self._log.device_id, server_is_newest=True)
+        devices = merge_device_rows(rows, about, paired, self._log.device_id)
         return DevicesJson("cloud", kept.as_of, devices, logins=None)
 
     async def find_id(self, shown: str) -> str:
@@ -149,6 +151,9 @@ class DeviceService:
         async def rename(session: AuthSession) -> None:
             await self._account.cloud.rename_device(session, device_id, clean)
 
+        registry = await self.registry()
+        if registry.is_new(self._log.device_id) and device_id in registry.devices.keys() - self._log.own_device_ids:
+            raise InvalidInput(NOT_ADMITTED, field="deviceId", hint=ADMIT_HINT)
         try:
             await with_fresh_token(self._account, rename, timeout=self._timeout)
         except DeviceUnknown:  # the server says it as of the device that calls
@@ -232,8 +237,7 @@ class DeviceService:
         if recover:
             await self._check_recovery(registry)
         elif not registry.is_admitted(own):
-            hint = "Admit it on a device that is admitted, or `devices admit --recover` here if there is none any more."
-            raise InvalidInput("this device is not admitted itself", field="deviceId", hint=hint)
+            raise InvalidInput(NOT_ADMITTED, field="deviceId", hint=ADMIT_HINT)
         elif device_id not in registry.devices or registry.device(device_id).revoked_at is not None:
             raise DeviceUnknown(NOT_OF_ACCOUNT)
         if not registry.is_admitted(device_id):
@@ -269,7 +273,7 @@ class DeviceService:
     async def _local_list(self) -> DevicesJson:
         kept = await asyncio.to_thread(_read_stored_list, self._list_file)
         about, paired = (await self.registry()).devices, await self.paired.read()
-        devices = merge_device_rows(kept.rows, about, paired, self._log.device_id, server_is_newest=False)
+        devices = merge_device_rows(kept.rows, about, paired, self._log.device_id)
         return DevicesJson("local", kept.as_of, devices, logins=None)
 
     async def _record_event(self, event_type: str, facts: Mapping[str, object]) -> None:
@@ -283,10 +287,11 @@ def merge_device_rows(
     facts: Mapping[str, RegisteredDevice],
     paired: Sequence[PairedDeviceRow],
     own_id: str,
-    *,
-    server_is_newest: bool,
 ) -> tuple[KnownDeviceJson, ...]:
-    """Merge the server's list, facts from events and pairings: this device first, then in the server's order."""
+    """Merge the server's list, facts from events and pairings: this device first, then in the server's order.
+
+    Any login can give a device another name on the server, so the name that the events say comes first.
+    """
     of_server = {row.device_id: row for row in rows}
     by_code = {row.device_id: row for row in paired}
     order = dict.fromkeys((own_id, *of_server, *by_code, *sorted(facts)))
@@ -296,7 +301,6 @@ def merge_device_rows(
             facts.get(device_id, RegisteredDevice()),
             by_code.get(device_id),
             this_device=device_id == own_id,
-            server_is_newest=server_is_newest,
         )
         for device_id in order
     )
@@ -308,13 +312,11 @@ def _merge_device(
     pairing: PairedDeviceRow | None,
     *,
     this_device: bool,
-    server_is_newest: bool,
 ) -> KnownDeviceJson:
-    names = (row.name, facts.name) if server_is_newest else (facts.given_name, row.name, facts.own_name)
     paired_name, paired_key = (pairing.name, pairing.public_key) if pairing else (None, None)
     return KnownDeviceJson(
         device_id=row.device_id,
-        name=one_line(next(filter(None, (*names, paired_name)), "")) or None,
+        name=one_line(facts.name or row.name or paired_name or "") or None,
         platform=one_line(row.platform or facts.platform or "") or None,
         app_version=one_line(row.app_version or facts.app_version or "") or None,
         public_key=row.public_key or paired_key,

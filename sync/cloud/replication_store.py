@@ -14,6 +14,7 @@ from sync.db.schema import events
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.devices import store as registry_store
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.identity import store as identity_store
@@ -169,11 +170,16 @@ def _quarantine_clashes(connection: Transaction, held: Sequence[Event], clock: C
 
 
 def without_erased_payloads(connection: Transaction, received: Sequence[Event]) -> list[Event]:
-    """The events, those without a payload that the log erased or let expire: a peer may have brought the request."""
-    retractions = Retractions()
-    retractions.apply(log_store.read_by_types(connection, ERASING_TYPES, after=0))
+    """The events, those without a payload that the log erased or let expire: a peer may have brought the request.
+
+    A request that takes a decision among them, and must not, waits from now on.
+    """
+    retractions, requests = Retractions(), list(log_store.read_by_types(connection, ERASING_TYPES, after=0))
+    retractions.apply(requests)
     if retractions.erased_ids.isdisjoint(event.event_id for event in received):
         return list(received)
+    if registry_store.hold_overreaching(connection, requests, received):
+        return without_erased_payloads(connection, received)
     retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))
     return [retractions.effective_event(event) for event in received]
 

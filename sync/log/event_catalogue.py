@@ -26,6 +26,7 @@ from sync.log.event_types import (
     FACT_REJECTED,
     FACT_RETRACTED,
     FACT_SUPERSEDED,
+    FACT_VERDICT_TYPES,
     FOREIGN_CHANGE_ANSWERED,
     MEMORY_FACT,
     MESSAGE,
@@ -357,6 +358,9 @@ EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values(
 INTERNAL_TYPES: Final = frozenset(
     name for name, event_type in EVENT_TYPES.items() if event_type.is_internal or event_type.is_device_only
 )
+
+# What decides over other events, or says which devices there are.
+DECISION_TYPES: Final = INTERNAL_TYPES | {*FACT_VERDICT_TYPES, FACT_EDITED, ENTRY_REMOVED}
 
 # No other module decides what may leave the device.
 DEVICE_LOCAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_device_only)

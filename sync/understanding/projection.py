@@ -17,11 +17,13 @@ from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
+from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.devices import store as registry_store
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.event_types import FACT_TYPES, FOREIGN_CHANGE_ANSWERED, MEMORY_FACT, REGISTRY_TYPES, RETRACTING_TYPES
-from sync.log.model import Event, named_event_ids
+from sync.log.model import CLOUD, Event, erased_by
+from sync.log.projections.registry import ERASURE
 from sync.log.retractions import Retractions, correction_of
 from sync.understanding import store
 from sync.understanding.changes.admission import EVERY_DEVICE, AdmittedDevices, ForeignChange
@@ -216,11 +218,12 @@ class FactProjection:
         return state.facts
 
     def _registry(self, connection: Transaction, state: _State, order: int) -> tuple[DeviceRegistry, object]:
-        """The devices of the account; read again after an event about them, after a recovery after any event."""
+        """The devices of the account; read again after an event about them, an erasure, and what a recovery needs."""
         known, version = state.registry
         types = log_store.newest_position_of_types(connection, REGISTRY_TYPES)
-        last = log_store.newest_position(connection) if known.has_recovery else 0
-        now = types, last, order, frozenset(self._own_device_ids())
+        cursor = outbox_store.read_cursor(connection, CLOUD) if known.has_recovery else None
+        last = cursor and (cursor.seq, log_store.newest_position(connection))
+        now = types, last, log_store.watermark(connection, ERASURE.name), order, frozenset(self._own_device_ids())
         return state.registry if now == version else (registry_store.read_registry(connection), now)
 
 
@@ -293,4 +296,4 @@ def _timeline_items(
 
 def _retracted_ids(event: Event) -> Iterable[str]:
     correction = correction_of(event)
-    return named_event_ids(event) if correction is None else (correction[0],)
+    return erased_by(event) if correction is None else (correction[0],)

@@ -124,6 +124,8 @@ class ErasureGuard:
         held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
         if held == 0:
             return event
+        if self._overreaches(connection, event):
+            return _marked(event, RemoteErasureState.WAITS)
         trusted = self._trusted_keys(connection) | {own_key}
         is_trusted = signer_of(event) in trusted
         earlier, entries = (0, 0) if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
@@ -132,6 +134,13 @@ class ErasureGuard:
             return event
         mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
         return _marked(event, mark)
+
+    def _overreaches(self, connection: Transaction, request: Event) -> bool:
+        """Whether another device that is not admitted takes a decision; in an account without a first one it may."""
+        found = (log_store.find_event(connection, name) for name in named_event_ids(request))
+        registry = registry_store.read_registry(connection)
+        is_foreign = registry.has_first and request.device_id not in self._log.own_device_ids
+        return is_foreign and any(event is not None and registry.overreaches(request, event) for event in found)
 
     def _is_correction(self, connection: Transaction, event: Event) -> bool:
         """Whether a correction only redacts, and comes from the author or from an admitted device.

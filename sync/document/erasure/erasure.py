@@ -36,6 +36,7 @@ from sync.log.event_types import (
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
     PAYLOAD_REDACTED,
+    REGISTRY_TYPES,
     RETRACTING_TYPES,
 )
 from sync.log.ingest import DraftBuilder
@@ -47,6 +48,7 @@ from sync.redaction import Redactor
 
 ERASURE_OFFSET: Final = ERASURE.name  # the log position up to which erasures are applied
 REQUESTS_PER_TRANSACTION: Final = 5  # the writer serves `update` too; of expiries, one at a time
+_APPLIED_TYPES: Final = (*ERASING_TYPES, *REGISTRY_TYPES)  # in the order of the log
 IDS_PER_REQUEST: Final = 400  # events that one request names: their ids stay below an event's size
 
 
@@ -125,8 +127,8 @@ async def select_events(events: EventLog, selection: ErasureSelection) -> list[E
 
 
 def has_pending(connection: Transaction) -> bool:
-    """Whether the log asks for something that was not applied yet."""
-    return _has_pending(connection, ERASING_TYPES)
+    """Whether the log asks for something that was not applied yet, or may have admitted who asked for it."""
+    return _has_pending(connection, _APPLIED_TYPES)
 
 
 def has_pending_request(connection: Transaction) -> bool:
@@ -157,11 +159,11 @@ def pending_retractions(connection: Transaction) -> Retractions:
 def next_pending(connection: Transaction, device_id: str, *, after: int | None = None) -> PendingErasure | None:
     """What this device applies next; None if everything is applied. `after`: behind this position instead."""
     offset = log_store.watermark(connection, ERASURE_OFFSET) if after is None else after
-    query = Query(types=ERASING_TYPES, after=offset, limit=REQUESTS_PER_TRANSACTION)
+    query = Query(types=_APPLIED_TYPES, after=offset, limit=REQUESTS_PER_TRANSACTION)
     page = log_store.read_page(connection, query).events
     if not page:
         return None
-    if page[0].type == PAYLOAD_EXPIRED:
+    if page[0].type != PAYLOAD_FORGOTTEN:
         requests = list(page[:1])
         expired = frozenset(erased_by(requests[0]))
     else:

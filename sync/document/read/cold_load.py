@@ -43,6 +43,7 @@ FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
 BUSY_TIMEOUT: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
+_LOCAL_HLC: Final = "select coalesce((select hlc from replica), '')"
 _NUMBERED: Final = "select * from written where version = ?"
 _PENDING: Final = (
     "select * from events where device_id = ? and type = ? and position >"
@@ -172,7 +173,7 @@ def _registry(connection: Connection) -> DeviceRegistry:
     rows = connection.execute(f"select * from events where type in ({named})", DEVICE_EVENT_TYPES)  # noqa: S608 - our own
     events = [event_of_row(row) for row in rows]
     last_spoken = dict(map(tuple, connection.execute(LAST_SPOKEN_QUERY))) if any(map(is_recovery, events)) else {}
-    return DeviceRegistry.of(events, last_spoken)
+    return DeviceRegistry.of(events, last_spoken, connection.execute(_LOCAL_HLC).fetchone()[0])
 
 
 def _latest_events(connection: Connection, types: tuple[str, ...], excluded: tuple[str, ...]) -> list[Event]:

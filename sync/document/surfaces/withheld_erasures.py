@@ -14,6 +14,8 @@ from sync.document.versions.writer import EditResult, VersionWriter
 from sync.errors import InvalidInput
 from sync.log import erased_store
 from sync.log import store as log_store
+from sync.log.devices.signing import signer_of
+from sync.log.devices.store import read_registry
 from sync.log.envelope import parse_timestamp_ms
 from sync.log.event_types import MEMORY_FACT, PAYLOAD_REDACTED
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids, remote_erasure_state
@@ -80,9 +82,17 @@ def waiting_requests(connection: Transaction) -> list[Event]:
     return [event for event in requests if remote_erasure_state(event) is RemoteErasureState.WAITS]
 
 
-def answer_requests(connection: Transaction, *, accept: bool) -> list[str]:
-    """Note the user's answer to all requests that wait; the ids of the events to erase now."""
-    waiting = waiting_requests(connection)
+def release_admitted(connection: Transaction) -> list[str]:
+    """Accept the requests that wait of devices that are admitted by now; the ids of the events to erase."""
+    registry = read_registry(connection)
+    asked = filter(registry.stands_by, waiting_requests(connection))
+    signed = [one for one in asked if signer_of(one) in registry.device(one.device_id).keys]
+    return answer_requests(connection, accept=True, waiting=signed)
+
+
+def answer_requests(connection: Transaction, *, accept: bool, waiting: Sequence[Event] | None = None) -> list[str]:
+    """Note the user's answer to all requests that wait, or to these; the ids of the events to erase now."""
+    waiting = waiting_requests(connection) if waiting is None else waiting
     answer = str(RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED)
     for event in waiting:
         erased_store.set_extra_field(connection, event, ERASURE_STATE_FIELD, answer)

@@ -9,6 +9,7 @@ from sync.document.erasure import erasure, parked_documents
 from sync.document.erasure.corrections import apply_rewrites
 from sync.document.erasure.erasure import PendingErasure
 from sync.document.markdown.model import Version
+from sync.document.surfaces import withheld_erasures
 from sync.document.versions.writer import VersionWriter
 from sync.log.event_types import ENTRY_REMOVED
 from sync.log.model import EventDraft, Origin
@@ -25,9 +26,9 @@ def apply_next_erasure(connection: Transaction, writer: VersionWriter) -> Pendin
     # 2. the document: a version with the corrected lines, then one without the erased lines, with its events
     current = _rewrite_lines(writer, connection, pending)
     _remove_lines(writer, connection, pending, current)
-    # 3. a request of this device's own for its edits that quote the erased lines
-    if pending.quoting_event_ids:
-        writer.log.append_in(connection, erasure.request_drafts(pending.quoting_event_ids, writer.redactor))
+    # 3. a request of this device's own for its edits that quote the erased lines, and for what admitted devices asked
+    if named := (*pending.quoting_event_ids, *withheld_erasures.release_admitted(connection)):
+        writer.log.append_in(connection, erasure.request_drafts(named, writer.redactor))
     # 4. parked documents; if one cannot be written, the transaction fails and the erasure stays pending
     if writer.parked_folder is not None and writer.parked_folder.is_dir():
         versions = store.containing(connection, pending.affected_entry_ids)

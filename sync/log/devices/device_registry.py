@@ -4,9 +4,9 @@ Every device that holds the same events computes the same registry. Admission is
 device, so the order of arrival does not matter: docs/decisions/042-authorship.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -14,12 +14,14 @@ from msgspec.structs import replace
 from sync.clock import parse_hlc
 from sync.log.authorship import one_line, short_name
 from sync.log.envelope import bounded_hlc
+from sync.log.event_catalogue import DECISION_TYPES
 from sync.log.event_types import DEVICE_ADMITTED, DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, text_in
 
 RECOVERY_SILENCE: Final = timedelta(days=14)  # of all admitted devices, after which a device may admit itself
 _NEW_DEVICE: Final = {"zh": "新设备", "en": "new device"}
 _RECOVERY_MS: Final = RECOVERY_SILENCE // timedelta(milliseconds=1)
+_Recoveries = tuple[Mapping[str, str], Mapping[str, str]]  # their HLCs by event; the last HLC of each device
 
 
 class RegisteredDevice(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class RegisteredDevice(msgspec.Struct, frozen=True):
 class DeviceRegistry(msgspec.Struct, frozen=True):
     """The devices by id. `has_first`: a device has registered with a key; until then all are admitted.
 
-    `has_recovery`: a device admitted itself, which depends on when others spoke.
+    `has_recovery`: a device admitted itself, which depends on when others spoke, and on what the server has.
     """
 
     devices: Mapping[str, RegisteredDevice] = {}
@@ -59,20 +61,21 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
     has_recovery: bool = False
 
     @classmethod
-    def of(cls, events: Iterable[Event], last_spoken: Mapping[str, str] | None = None) -> "DeviceRegistry":
+    def of(cls, events: Iterable[Event], last_spoken: Mapping[str, str] | None = None, local_hlc: str = "") -> Self:
         """Build the registry from events of `DEVICE_EVENT_TYPES`, in any order.
 
-        `last_spoken`: the bounded HLC of the last event of each device, which recovery asks for.
+        `last_spoken`: the HLC of the last event of each device; `local_hlc`: that of this replica. Recovery needs both.
         """
-        ordered = sorted(events, key=lambda event: (bounded_hlc(event), event.hlc, event.event_id))
-        devices: dict[str, RegisteredDevice] = {}
-        for event in ordered:
-            _add(devices, event)
-        admitted = _admitted_devices(ordered, devices, last_spoken or {})
-        for device_id in admitted:
-            devices[device_id] = replace(devices.get(device_id, RegisteredDevice()), was_admitted=True)
-        has_recovery = any(is_recovery(event) for event in ordered)
-        return cls(devices, has_first=bool(admitted), has_recovery=has_recovery)
+        proven = sorted(
+            (one for one in events if one.is_proven), key=lambda one: (bounded_hlc(one), one.hlc, one.event_id)
+        )
+        admitted, ends = _admitted_and_revoked(proven, (_recovery_times(proven, local_hlc), last_spoken or {}))
+        devices = {name: RegisteredDevice(was_admitted=True) for name in admitted}
+        devices |= {name: replace(devices.get(name, RegisteredDevice()), revoked_at=end) for name, end in ends.items()}
+        registry = cls(devices, has_first=bool(admitted), has_recovery=any(map(is_recovery, proven)))
+        for event in proven:
+            _describe(devices, event, is_heard=not admitted or registry.stands_by(event))
+        return registry
 
     def device(self, device_id: str) -> RegisteredDevice:
         return self.devices.get(device_id, RegisteredDevice())
@@ -81,6 +84,21 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
         """Return whether a device may change what others said. Without a first device, each of them may."""
         device = self.device(device_id)
         return device.is_admitted or not self.has_first
+
+    def stands_by(self, event: Event) -> bool:
+        """Return whether an admitted device said it, before its revocation."""
+        device = self.device(event.device_id)
+        is_before_end = device.revoked_at is None or bounded_hlc(event) < device.revoked_at
+        return event.is_proven and device.was_admitted and is_before_end
+
+    def overreaches(self, request: Event, named: Event) -> bool:
+        """Return whether an erasure request takes a decision of another device that only an admitted one may take.
+
+        A device takes back its own decisions, but not its registration, from which the order of devices is known.
+        """
+        is_own = request.device_id == named.device_id and named.type != DEVICE_REGISTERED and request.is_proven
+        is_decision = named.type in DECISION_TYPES and bool(named.payload)
+        return is_decision and not is_own and not self.stands_by(request)
 
     def recovery_at(self, last_spoken: Mapping[str, str]) -> int:
         """Return from when on, in Unix milliseconds, a device may admit itself: no admitted one spoke for so long."""
@@ -123,12 +141,10 @@ def is_recovery(event: Event) -> bool:
     return event.type == DEVICE_ADMITTED and event.payload.get("recovery") is True
 
 
-def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
-    """Add what an event says of a device; an unproven one says nothing."""
-    if not event.is_proven:
-        return
+def _describe(devices: dict[str, RegisteredDevice], event: Event, *, is_heard: bool) -> None:
+    """Add what an event says of a device; of another one than its own only if `is_heard`."""
     device_id = event.device_id if event.type == DEVICE_REGISTERED else text_in(event, "device_id")
-    if device_id is None:
+    if device_id is None or not (is_heard or device_id == event.device_id or event.type == DEVICE_HIDDEN):
         return
     device = devices.get(device_id, RegisteredDevice())
     if event.type == DEVICE_REGISTERED:
@@ -145,29 +161,61 @@ def _add(devices: dict[str, RegisteredDevice], event: Event) -> None:
         device = replace(device, given_name=text_in(event, "name"))
     elif event.type == DEVICE_HIDDEN:
         device = replace(device, is_hidden=event.payload.get("hidden") is True)
-    elif event.type == DEVICE_REVOKED and device.revoked_at is None:
-        device = replace(device, revoked_at=bounded_hlc(event))
     devices[device_id] = device
 
 
-def _admitted_devices(
-    events: list[Event], devices: Mapping[str, RegisteredDevice], last_spoken: Mapping[str, str]
-) -> frozenset[str]:
+def _recovery_times(events: Sequence[Event], local_hlc: str) -> dict[str, str]:
+    """Return the HLCs of the recoveries that may count.
+
+    The local clock bounds one that no server did; in an account with a server it counts once the server has it.
+    """
+    has_server = any(event.server_seq is not None for event in events)
+    return {
+        event.event_id: bounded_hlc(event) if event.server_ts else min(event.hlc, local_hlc)
+        for event in events
+        if is_recovery(event) and admitted_ids(event) == (event.device_id,)
+        if event.server_seq is not None or not has_server
+    }
+
+
+def _admitted_and_revoked(events: Sequence[Event], recoveries: _Recoveries) -> tuple[frozenset[str], dict[str, str]]:
+    """Return the admitted devices, and the end of each revoked one.
+
+    Revocations count in the server's order: of a device that is admitted after those before it, and after this one.
+    """
+    ends: dict[str, str] = {}
+    admitted = _admitted_devices(events, ends, recoveries)
+    for event in sorted((event for event in events if event.type == DEVICE_REVOKED), key=_server_order):
+        revoked = text_in(event, "device_id")
+        if (
+            revoked is None
+            or {revoked, event.device_id} & ends.keys()
+            or (admitted and event.device_id not in admitted)
+        ):
+            continue
+        changed = {**ends, revoked: bounded_hlc(event)}
+        after = _admitted_devices(events, changed, recoveries)
+        if event.device_id in after or not after:
+            admitted, ends = after, changed
+    return admitted, ends
+
+
+def _admitted_devices(events: Sequence[Event], ends: Mapping[str, str], recoveries: _Recoveries) -> frozenset[str]:
     """Return the closure of the admissions from the first device; a revoked device admits no other afterwards.
 
-    The first is that of the first registration with a key, in the server's order. Devices that had registered without
-    a key before it are those of an account from before admissions.
+    The first is that of the first registration with a key, in the server's order; an erased registration counts as one,
+    so that who erases it does not become the first. Devices that had registered without a key before it are those of an
+    account from before admissions.
     """
-    registered = [event for event in events if event.type == DEVICE_REGISTERED and event.is_proven]
-    with_key = [event for event in registered if text_in(event, "public_key")]
+    registered = [event for event in events if event.type == DEVICE_REGISTERED]
+    with_key = [event for event in registered if text_in(event, "public_key") or not event.payload]
     if not with_key:
         return frozenset()
     first = min(with_key, key=_server_order)
-    admitted = {event.device_id for event in registered if _server_order(event) < _server_order(first)}
-    admitted.add(first.device_id)
-    admissions = [event for event in events if event.type == DEVICE_ADMITTED and event.is_proven]
+    admitted = {event.device_id for event in registered if _server_order(event) <= _server_order(first)}
+    admissions = [event for event in events if event.type == DEVICE_ADMITTED]
     while True:
-        counting = (event for event in admissions if _counts(event, admitted, devices, last_spoken))
+        counting = (event for event in admissions if _counts(event, admitted, ends, recoveries))
         found = {name for event in counting for name in admitted_ids(event)}
         if found <= admitted:
             return frozenset(admitted)
@@ -178,12 +226,9 @@ def _server_order(event: Event) -> tuple[int, str, str]:
     return event.server_seq or 2**63, bounded_hlc(event), event.event_id
 
 
-def _counts(
-    event: Event, admitted: set[str], devices: Mapping[str, RegisteredDevice], last_spoken: Mapping[str, str]
-) -> bool:
-    at = bounded_hlc(event)
-    if is_recovery(event) and admitted_ids(event) == (event.device_id,):
-        last = max((last_spoken.get(name, "") for name in admitted), default="")
+def _counts(event: Event, admitted: Collection[str], ends: Mapping[str, str], recoveries: _Recoveries) -> bool:
+    end, (hlcs, last_spoken) = ends.get(event.device_id), recoveries
+    last = max((last_spoken.get(name, "") for name in admitted), default="")
+    if at := hlcs.get(event.event_id):
         return not last or parse_hlc(at)[0] - parse_hlc(last)[0] >= _RECOVERY_MS
-    revoked_at = devices.get(event.device_id, RegisteredDevice()).revoked_at
-    return event.device_id in admitted and (revoked_at is None or at < revoked_at)
+    return event.device_id in admitted and (end is None or bounded_hlc(event) < end)

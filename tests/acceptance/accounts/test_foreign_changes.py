@@ -132,3 +132,32 @@ def test_a_refused_device_is_revoked_and_what_it_changed_is_gone(pair: tuple[Sid
     as_before = dict.fromkeys((ALLERGY, CITY, "我养了一只猫"), "active")
     assert statuses(home) == {**as_before, "我现在住在宁波": "retracted"}
     assert home.call("changes/list")["devices"] == []
+
+
+def test_a_new_login_erases_no_decision_and_no_registration_of_the_first_device(
+    pair: tuple[Sidecar, Sidecar],
+) -> None:
+    home, second = pair
+    home.call("changes/refuse", ids=[wait_for_changes(home, ALLERGY, CITY, "我养了一只猫")["我养了一只猫"]])
+    home.update("我喜欢喝茶")
+    home.call("understanding/retract", factId=fact_id(home, "我喜欢喝茶"))
+    wait_until_synced(home)
+    second.call_until("understanding/facts", lambda page: "我养了一只猫" in str(page), status="active")
+    types = ("device_registered", "foreign_change_answered", "fact_retracted")
+    events = second.call("events/read", types=types)["events"]
+    taken = [event["event_id"] for event in events if event["device_id"] == "device-home"]
+    before, listed = statuses(home), home.call("changes/list")
+    for event_id in taken:
+        second.call("events/forget", eventIds=[event_id])
+    wait_until_synced(second)
+    home.call_until("sync/status", lambda told: "mass_erasure_waits" in told["document"]["warnings"])
+    wait_until_synced(home)
+    assert (len(taken), statuses(home), home.call("changes/list")) == (3, before, listed)
+    home.stop()
+    with Sidecar(home.home) as again:
+        wait_until_synced(again)
+        assert (statuses(again), again.call("changes/list")) == (before, listed)
+        assert {"device_waits", "foreign_changes_wait", "mass_erasure_waits"} <= warnings(again)
+        again.call("devices/admit", deviceId="device-second")
+        wait_until(lambda: statuses(again) == statuses(second), 20)
+        wait_until(lambda: "mass_erasure_waits" not in warnings(again))

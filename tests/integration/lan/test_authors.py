@@ -8,8 +8,15 @@ from sqlalchemy import text
 from sync.db.engine import Transaction
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.event_types import DEVICE_REGISTERED, ENTRY_ADDED
-from sync.log.model import CLOUD, SIGNATURE_FIELD, Event
+from sync.log.event_types import DEVICE_ADMITTED, DEVICE_REGISTERED, ENTRY_ADDED, PAYLOAD_FORGOTTEN
+from sync.log.model import (
+    CLOUD,
+    ERASURE_STATE_FIELD,
+    SIGNATURE_FIELD,
+    Event,
+    RemoteErasureState,
+    remote_erasure_state,
+)
 from tests.integration.lan.harness import devices, guard_of, meet
 from tests.support import Device, event, new_server
 
@@ -81,3 +88,19 @@ async def test_a_text_that_was_changed_on_the_way_is_not_its_authors_until_the_s
         await c.log_in()
         await c.replicator.sync_now()
         assert await authors_of(c) == {"不吃花生": True}
+
+
+async def test_a_request_that_comes_before_the_decision_that_it_takes_waits_on_a_third_device(tmp_path: Path) -> None:
+    async with devices(tmp_path, new_server(), "a", "b") as (a, b):
+        decisions = [
+            event(1, device="device-a", type=DEVICE_REGISTERED, payload={"public_key": "ed25519:a"}),
+            event(2, device="device-a", type=DEVICE_ADMITTED, payload={"device_ids": ["device-b"]}),
+        ]
+        named = {"event_ids": [one.event_id for one in decisions]}
+        extra = {ERASURE_STATE_FIELD: "waits"}
+        request = event(3, replica="rep_t", device="thief", type=PAYLOAD_FORGOTTEN, payload=named, extra=extra)
+        await insert(a, request, *decisions)
+        await meet(a, b)
+        held = {one.event_id: one for one in await b.events()}
+        assert all(held[one.event_id].payload for one in decisions)
+        assert remote_erasure_state(held[request.event_id]) is RemoteErasureState.WAITS

@@ -15,6 +15,7 @@ from sync.db.engine import Transaction
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Event, EventDraft, Origin
+from sync.log.projections.registry import ERASURE
 from sync.understanding.answers import edit_draft, find_fact, retraction_draft
 from sync.understanding.capture import fact_extractor
 from sync.understanding.fact_events import statement_drafts
@@ -244,3 +245,27 @@ def event_of(draft: EventDraft, number: int, place: dict[str, Any]) -> Event:
 def parts(events: Sequence[Event], chance: random.Random) -> list[Sequence[Event]]:
     cuts = sorted({0, len(events), *(chance.randrange(len(events)) for _ in range(4))})
     return [events[start:end] for start, end in itertools.pairwise(cuts)]
+
+
+async def test_an_erased_admission_ends_in_the_live_view_as_after_a_restart(device: Device) -> None:
+    projection = FactProjection()
+    (_, fact_id) = await state(device, "我对花生过敏")
+    key, admission = {"public_key": "ed25519:a"}, {"device_ids": ["device-b"]}
+    others = [
+        event(1, replica="rep_x", device=device.log.device_id, type="device_registered", payload=key),
+        event(2, replica="rep_x", device=device.log.device_id, type="device_admitted", payload=admission),
+        event(3, replica="rep_b", device="device-b", type="fact_retracted", payload={"fact_id": fact_id}),
+    ]
+    await device.database.write(log_store.insert_events, others)
+    assert await texts(device, projection) == {"我对花生过敏": "retracted"}
+    await device.log.append(
+        [EventDraft("payload_forgotten", REDACTOR.clean_payload_with_ids("event_ids", [others[1].event_id], {}))]
+    )
+    await texts(device, projection)
+
+    def apply(connection: Transaction) -> None:
+        log_store.erase_payloads(connection, [others[1].event_id])
+        log_store.set_watermark(connection, ERASURE.name, log_store.newest_position(connection), device.clock)
+
+    await device.database.write(apply)
+    assert await texts(device, projection) == await texts(device) == {"我对花生过敏": "active"}

@@ -16,7 +16,7 @@ from sync.db.engine import Database, Transaction
 from sync.document.surfaces import withheld_erasures
 from sync.log import erased_store
 from sync.log.devices.signing import signer_of
-from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.event_types import DEVICE_ADMITTED, DEVICE_REGISTERED, FACT_RETRACTED, PAYLOAD_FORGOTTEN
 from sync.log.model import (
     ERASURE_STATE_FIELD,
     SIGNATURE_FIELD,
@@ -29,6 +29,7 @@ from sync.log.model import (
 )
 from sync.settings.sections import PrivacySettings
 from tests.fake_cloud.server import FakeServer
+from tests.integration.lan.harness import guard_of
 from tests.support import REDACTOR, Device, FixedClock, event, new_server, open_device
 
 LIMITS = PrivacySettings(erasure_events=3)
@@ -165,6 +166,25 @@ async def _answered(database: Database, *, accept: bool) -> list[str]:
         return withheld_erasures.answer_requests(connection, accept=accept)
 
     return await database.write(answer)
+
+
+async def test_a_decision_is_taken_once_the_device_that_asked_is_admitted(tmp_path: Path) -> None:
+    async with two_devices(tmp_path, new_server()) as (asking, judging):
+        for device in (judging, asking):
+            key = await guard_of(device)._key.public_key()
+            about = REDACTOR.clean_payload_with_ids("public_key", key, {"name": "x"})
+            await device.log.append([EventDraft(DEVICE_REGISTERED, about)])
+            await device.replicator.sync_now()
+        (retracted,) = await judging.log.append([EventDraft(FACT_RETRACTED, REDACTOR.clean_payload({"fact_id": "f"}))])
+        await judging.replicator.sync_now()
+        await asking.replicator.sync_now()
+        await erase(asking, [retracted.event.event_id])
+        assert list((await level(judging)).values()) == [RemoteErasureState.WAITS]
+        assert await judging.database.write(withheld_erasures.release_admitted) == []
+        admission = REDACTOR.clean_payload({"device_ids": ["device-a"]})
+        await judging.log.append([EventDraft(DEVICE_ADMITTED, admission)])
+        assert await judging.database.write(withheld_erasures.release_admitted) == [retracted.event.event_id]
+        assert list((await level(judging)).values()) == [RemoteErasureState.ACCEPTED]
 
 
 def test_a_person_counts_an_exchange_with_what_is_derived_from_it_as_one() -> None:
