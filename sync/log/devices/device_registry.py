@@ -66,14 +66,13 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
 
         `last_spoken`: the HLC of the last event of each device; `local_hlc`: that of this replica. Recovery needs both.
         """
-        proven = sorted(
-            (one for one in events if one.is_proven), key=lambda one: (bounded_hlc(one), one.hlc, one.event_id)
-        )
-        admitted, ends = _admitted_and_revoked(proven, (_recovery_times(proven, local_hlc), last_spoken or {}))
+        known = [event for event in events if event.is_proven]
+        known.sort(key=lambda event: (bounded_hlc(event), event.hlc, event.event_id))
+        admitted, ends = _admitted_and_revoked(known, (_recovery_times(known, local_hlc), last_spoken or {}))
         devices = {name: RegisteredDevice(was_admitted=True) for name in admitted}
         devices |= {name: replace(devices.get(name, RegisteredDevice()), revoked_at=end) for name, end in ends.items()}
-        registry = cls(devices, has_first=bool(admitted), has_recovery=any(map(is_recovery, proven)))
-        for event in proven:
+        registry = cls(devices, has_first=bool(admitted), has_recovery=any(map(is_recovery, known)))
+        for event in known:
             _describe(devices, event, is_heard=not admitted or registry.stands_by(event))
         return registry
 
