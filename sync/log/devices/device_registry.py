@@ -168,12 +168,11 @@ def _recovery_times(events: Sequence[Event], local_hlc: str) -> dict[str, str]:
 
     The local clock bounds one that no server did; in an account with a server it counts once the server has it.
     """
-    has_server = any(event.server_seq is not None for event in events)
     return {
         event.event_id: bounded_hlc(event) if event.server_ts else min(event.hlc, local_hlc)
         for event in events
         if is_recovery(event) and admitted_ids(event) == (event.device_id,)
-        if event.server_seq is not None or not has_server
+        if event.server_seq is not None or all(one.server_seq is None for one in events)
     }
 
 
