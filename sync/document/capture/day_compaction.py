@@ -40,8 +40,26 @@ SourceDoor = Door | None  # None: the user, on this device
 ExchangeLinesLookup = Callable[[str], tuple[tuple[str, str], SourceDoor] | None]
 """Event id -> the two lines of its exchange and its door; None if it is not an exchange here or was erased."""
 
-ImportedTextLookup = Callable[[Entry], tuple[str, SourceDoor] | None]
-"""An entry -> its text in the log if an import recorded it and it has not changed since, else None."""
+
+class RecordedLine(msgspec.Struct, frozen=True):
+    """A line as an import recorded it: at which door, its place in the log, and the door of its author's day."""
+
+    text: str
+    door: str | None
+    position: int
+    source: SourceDoor
+
+    def follows(self, question: "RecordedLine") -> bool:
+        """Return whether this answer was recorded together with a question; one that was edited was not."""
+        return (self.door, self.position) == (question.door, question.position + 1)
+
+    @classmethod
+    def of(cls, event: Event) -> "RecordedLine":
+        return cls(text_in(event, "text") or "", event.door, event.position, source_door(author_of(event)))
+
+
+ImportedTextLookup = Callable[[Entry], RecordedLine | None]
+"""An entry -> its line in the log if an import recorded it and it has not changed since, else None."""
 
 
 class CompactableDay(msgspec.Struct, frozen=True):
@@ -70,9 +88,9 @@ def find_compactable_days(
                 days.setdefault((day, door), []).extend((asked, answered))
         elif asked.text.startswith(QUESTION_PREFIXES) and answered.text.startswith(_ANSWER_STARTS):
             question, answer = imported_text(asked), imported_text(answered)
-            if question is not None and answer is not None and question[1] == answer[1]:
-                pair = replace(asked, text=question[0]), replace(answered, text=answer[0])
-                days.setdefault((day, question[1]), []).extend(pair)
+            if question is not None and answer is not None and answer.follows(question):
+                pair = replace(asked, text=question.text), replace(answered, text=answer.text)
+                days.setdefault((day, question.source), []).extend(pair)
     first = sorted(days, key=lambda found: (found[0], found[1] or ""))[:MAX_DAYS]
     return [CompactableDay(day, tuple(days[day, door][: 2 * MAX_EXCHANGES_PER_DAY]), door) for day, door in first]
 
@@ -94,13 +112,16 @@ def _first_kept_day(today: date, keep_days: int) -> date:
 
 
 def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], str]) -> ImportedTextLookup:
-    """Look up texts that imports among `added_events` recorded. `redact` works as for the log."""
-    imports = (event for event in added_events if event.origin == Origin.IMPORTED)
-    texts = {text_in(event, "entry_id"): (text_in(event, "text"), source_door(author_of(event))) for event in imports}
+    """Look up texts that imports among `added_events` recorded. `redact` works as for the log.
 
-    def text_of(entry: Entry) -> tuple[str, SourceDoor] | None:
-        text, door = texts.get(entry.entry_id, (None, None))
-        return (text, door) if text is not None and text in {entry.text, redact(entry.text)} else None
+    An answer that the file had at the first start is the model's.
+    """
+    imports = (event for event in added_events if event.origin in {Origin.IMPORTED, Origin.MODEL})
+    lines = {text_in(event, "entry_id"): RecordedLine.of(event) for event in imports}
+
+    def text_of(entry: Entry) -> RecordedLine | None:
+        line = lines.get(entry.entry_id)
+        return line if line is not None and line.text in {entry.text, redact(entry.text)} else None
 
     return text_of
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Pages = Mapping[str, Mapping[str, str]]  # by device and day
 
+_LABEL: Final = re.compile(r" 【[^】]*】")  # of a session that another device recorded: each device has its own view
 DATABASE: Final = "memory.db"
 IN_BYTES: Final = re.compile(
     rb'(?<=[ "])w\d+x(?=[ "])'
@@ -180,5 +181,5 @@ def _check_identical(world: "Simulator", held: list[ProfileState], pages: Pages)
         if owner is not None and device.name not in apart and not revoked(world, owner, device):
             shown[owner][device.name] = pages[device.name]
     for by in shown.values():
-        if len({json.dumps(days, sort_keys=True) for days in by.values()}) > 1:
+        if len({_LABEL.sub("", json.dumps(days, sort_keys=True, ensure_ascii=False)) for days in by.values()}) > 1:
             yield f"the daily records differ between {sorted(by)}"
