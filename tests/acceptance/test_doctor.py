@@ -300,6 +300,7 @@ def test_a_running_sidecar_is_named_with_its_process(home: Home) -> None:
 def test_quarantined_events_are_reported(home: Home) -> None:
     with closing(sqlite3.connect(home.database)) as connection, connection:
         connection.execute("update deliveries set state = 'quarantined'")
+        connection.execute("insert into quarantine select destination, position, 'bad_event', '', '' from deliveries")
     check = doctor_checks(home)["outbox"]
     assert check["ok"] is False
     assert "quarantine list" in check["hint"]

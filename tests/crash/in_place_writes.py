@@ -36,6 +36,8 @@ UNLABELLED: Final = {
     "sync.jsonl.event_file:EventFile.build": HALF_MADE,
     "sync.jsonl.event_file:remove_partial_files": HALF_MADE,
     "sync.db.rebuild.salvage:_salvage": "behind `sync the new` and before `put in place`, which are steps",
+    "sync.jsonl.unfinished:write_unfinished": "comes before the tree is renamed; a name of no tree is no source",
+    "sync.jsonl.unfinished:mark_whole": "the event files are whole: a note that stays makes a later salvage read more",
     "sync.startup.salvaged_log:_keep_aside": "after `complete the log`, which is a step; the tree is written anew",
     "sync.db.integrity:request_full_check": AGAIN,
     "sync.db.integrity:check_small_tables": AGAIN,
@@ -90,7 +92,7 @@ UNLABELLED: Final = {
     "bridge.hooks.installer:_note_written": "without it a removal takes out the entries, as after an edit",
     "bridge.cli.log.redact:_write_redacted": ALONE,
     "bridge.rpc.local_endpoint:_listening_socket": "the socket of a killed sidecar, which the next sidecar replaces",
-    "bridge.sidecar:log_to_stderr_and_file": "a link in the place of the log of what happened",
+    "bridge.sidecar:_log_file": "a link in the place of the log of what happened",
 }
 
 

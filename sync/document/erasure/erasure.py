@@ -127,7 +127,12 @@ async def select_events(events: EventLog, selection: ErasureSelection) -> list[E
 
 
 def has_pending(connection: Transaction) -> bool:
-    """Whether the log asks for something that was not applied yet, or may have admitted who asked for it."""
+    """Whether the log asks for something that was not applied yet."""
+    return _has_pending(connection, ERASING_TYPES)
+
+
+def has_unread(connection: Transaction) -> bool:
+    """Whether the log has a request that was not applied yet, or may have admitted who made one that waits."""
     return _has_pending(connection, _APPLIED_TYPES)
 
 

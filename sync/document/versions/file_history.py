@@ -102,7 +102,7 @@ class FileHistory:
             log_store.watermark(connection, VERSION_ON_DISK),
             is_behind=self._writer.projection.is_behind(connection)
             or (current is not None and self._writer.derived_lines.is_behind(connection)),
-            has_erasures=erasure.has_pending(connection),
+            has_erasures=erasure.has_unread(connection),
             has_recovered=self.recovery.is_complete(connection),
             has_daily_work=self._is_due(keep_days, today)
             and (self._has_old_days(current, keep_days, today) or self._uses.is_behind(connection)),
@@ -153,7 +153,7 @@ class FileHistory:
         writer = self._writer
         state = await self._log.database.read(self._read_state)
         if state.has_erasures:
-            while await self._log.database.read(erasure.has_pending):
+            while await self._log.database.read(erasure.has_unread):
                 if (applied := await writer.in_transaction(apply_next_erasure, writer)) is not None:
                     self.served.apply_erasure(applied.apply_to)
             await self._log.database.purge(wait_for_readers=False)

@@ -68,5 +68,5 @@ def test_ones_own_archive_before_a_login_is_what_the_account_has(
         for method, found in (("events/read", events_in), ("understanding/facts", facts_in)):
             b.call_until(method, lambda got, m=method, f=found: f(got) == f(a.call(m)))
         assert b.call("sync/status")["quarantined"] == 0
-        shown = b.call_until("memory/load", lambda loaded: words in loaded["document"], waitMs=1)["document"]
+        shown = b.call_until("memory/load", lambda loaded: f"- {words}" in loaded["document"], waitMs=1)["document"]
         assert shown.count(f"- {words}") == 1
