@@ -178,7 +178,7 @@ def without_erased_payloads(connection: Transaction, received: Sequence[Event]) 
     retractions.apply(requests)
     if retractions.erased_ids.isdisjoint(event.event_id for event in received):
         return list(received)
-    if registry_store.hold_overreaching(connection, requests, received):
+    if registry_store.hold_unauthorised(connection, requests, received):
         return without_erased_payloads(connection, received)
     retractions.apply(log_store.read_by_types(connection, (PAYLOAD_REDACTED,), after=0))
     return [retractions.effective_event(event) for event in received]

@@ -1,7 +1,7 @@
 """Who said it: the author of an event, and the label under which another text shows it. Pure.
 
 `author_of` uses replicated data alone, so all devices agree on it; facts, documents and hits ask nothing else. Where an
-event was recorded (`Door`) decides; `origin`, which any program can claim, decides only for events of before doors.
+event was recorded (`Door`) decides; `origin`, which any program can claim, decides only for events without a door.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, EXCHANG
 from sync.log.model import DOOR_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 
 PERSON_DOORS: Final = frozenset({Door.UPDATE, Door.HAND, Door.SAVE, Door.COMMAND, Door.PANEL})
-PROPOSING_DOORS: Final = frozenset({Door.PROGRAM, Door.IMPORT, Door.PROJECT})  # they never end what others said
+PROPOSING_DOORS: Final = frozenset({Door.PROGRAM, Door.IMPORT, Door.PROJECT})  # they never end the words of others
 _LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED})
 ANSWER: Final = "answer"  # the part of an exchange that the model wrote
 MAX_LABEL: Final = 40  # characters of a device's name
@@ -78,8 +78,8 @@ class Authorship(msgspec.Struct, frozen=True):
         return self.author is Author.USER and self.is_proven
 
     @property
-    def is_of_before_doors(self) -> bool:
-        """Return whether it stands as a program's word only because nothing says where it was recorded."""
+    def lacks_door(self) -> bool:
+        """Return whether it counts as a program's only because the event does not say where it was recorded."""
         return self.door is None and self.author is Author.PROGRAM
 
     def seen_from(self, own_device_ids: Collection[str]) -> Author:
@@ -110,7 +110,7 @@ def authorship(
 
 
 def _typed_author(by_origin: Author, door: str | None) -> Author:
-    """Return the author at a person's door. An import there is a file that stood there at the first start.
+    """Return the author at a person's door. An import there is the file found at the first start.
 
     One at `UPDATE` is a conversation of another program that an earlier version imported.
     """
@@ -118,12 +118,12 @@ def _typed_author(by_origin: Author, door: str | None) -> Author:
 
 
 def _former_author(by_origin: Author, event_type: str, extra: Mapping[str, object]) -> Author:
-    """Return the author of an event of before doors, or of one that this program derived.
+    """Return the author of an event without a door: an old one, or one that this program derived.
 
     A program could claim any origin, but not for document lines and facts.
     """
     if by_origin is Author.FILE and event_type in _LINE_TYPES and "imported_device_id" not in extra:
-        return Author.USER  # a file that stood there at the first start
+        return Author.USER  # the file found at the first start
     if by_origin is not Author.USER:
         return by_origin
     known = EVENT_TYPES.get(event_type)
@@ -164,7 +164,7 @@ _BRACKETS: Final = str.maketrans("【】", "[]")  # so that a name cannot end it
 def view_label(
     written: Authorship, own_device_ids: Collection[str], name_of: NameOf, *, is_english: bool = False
 ) -> str | None:
-    """Return the label of a text, as it stands in 【】; None for what the user said on this device."""
+    """Return the label of a text, as shown in 【】; None for what the user said on this device."""
     key = label_key(written, own_device_ids)
     if key == Author.USER:
         return None

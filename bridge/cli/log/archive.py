@@ -53,12 +53,15 @@ def import_archive(
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run, "mine": mine}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
     marked = None if passphrase_file is None else {"passphrase": f"\ufeff{passphrase}"}
-    if not (mine or dry_run) and sys.stdin.isatty() and sys.stderr.isatty():
+    if not (mine or dry_run) and sys.stdin.isatty() and sys.stderr.isatty() and not _is_logged_in():
         found = call_with_progress("archive/import", {**params, "dryRun": True}, lambda _: None, retry_params=marked)
         question = f"No known device signed {found['unproven']} of its events. Is it your own memory?"
-        state = call_method("auth/status", {}, lambda _: None)["account"]["state"] if found["unproven"] else "logged_in"
-        params["mine"] = state != "logged_in" and typer.confirm(question, default=False, err=True)
+        params["mine"] = found["unproven"] > 0 and typer.confirm(question, default=False, err=True)
     call_with_progress("archive/import", params, _show_imported, retry_params=marked)
+
+
+def _is_logged_in() -> bool:
+    return bool(call_method("auth/status", {}, lambda _: None)["account"]["state"] == "logged_in")
 
 
 def _read_passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:

@@ -124,7 +124,7 @@ class ErasureGuard:
         held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
         if held == 0:
             return event
-        if self._overreaches(connection, event):
+        if self._is_unauthorised(connection, event):
             return _marked(event, RemoteErasureState.WAITS)
         trusted = self._trusted_keys(connection) | {own_key}
         is_trusted = signer_of(event) in trusted
@@ -135,12 +135,12 @@ class ErasureGuard:
         mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
         return _marked(event, mark)
 
-    def _overreaches(self, connection: Transaction, request: Event) -> bool:
+    def _is_unauthorised(self, connection: Transaction, request: Event) -> bool:
         """Whether another device that is not admitted takes a decision; in an account without a first one it may."""
         found = (log_store.find_event(connection, name) for name in named_event_ids(request))
         registry = registry_store.read_registry(connection)
         is_foreign = registry.has_first and request.device_id not in self._log.own_device_ids
-        return is_foreign and any(event is not None and registry.overreaches(request, event) for event in found)
+        return is_foreign and any(event is not None and registry.is_unauthorised(request, event) for event in found)
 
     def _is_correction(self, connection: Transaction, event: Event) -> bool:
         """Whether a correction only redacts, and comes from the author or from an admitted device.

@@ -55,7 +55,7 @@ class DailyRecords(msgspec.Struct, frozen=True):
     def of_session(self, session_id: str, written: Authorship, own_device_ids: Collection[str]) -> list[Record]:
         """The records of a session that this device made of one author's words, or before doors."""
         own = (one for one in self.by_id.values() if one.device_id in own_device_ids and one.written.is_proven)
-        said = (one for one in own if one.written.author is written.author or one.written.is_of_before_doors)
+        said = (one for one in own if one.written.author is written.author or one.written.lacks_door)
         return [record for record in said if record.session_id == session_id]
 
     def get(self, record_id: str, own_device_ids: Collection[str] = ()) -> Record:

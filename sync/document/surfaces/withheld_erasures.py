@@ -85,7 +85,7 @@ def waiting_requests(connection: Transaction) -> list[Event]:
 def release_admitted(connection: Transaction) -> list[str]:
     """Accept the requests that wait of devices that are admitted by now; the ids of the events to erase."""
     registry = read_registry(connection)
-    asked = filter(registry.stands_by, waiting_requests(connection))
+    asked = filter(registry.is_from_admitted, waiting_requests(connection))
     signed = [one for one in asked if signer_of(one) in registry.device(one.device_id).keys]
     return answer_requests(connection, accept=True, waiting=signed)
 

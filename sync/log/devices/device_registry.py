@@ -73,7 +73,7 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
         devices |= {name: replace(devices.get(name, RegisteredDevice()), revoked_at=end) for name, end in ends.items()}
         registry = cls(devices, has_first=bool(admitted), has_recovery=any(map(is_recovery, known)))
         for event in known:
-            _describe(devices, event, is_heard=not admitted or registry.stands_by(event))
+            _describe(devices, event, counts=not admitted or registry.is_from_admitted(event))
         return registry
 
     def device(self, device_id: str) -> RegisteredDevice:
@@ -84,20 +84,20 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
         device = self.device(device_id)
         return device.is_admitted or not self.has_first
 
-    def stands_by(self, event: Event) -> bool:
+    def is_from_admitted(self, event: Event) -> bool:
         """Return whether an admitted device said it, before its revocation."""
         device = self.device(event.device_id)
         is_before_end = device.revoked_at is None or bounded_hlc(event) < device.revoked_at
         return event.is_proven and device.was_admitted and is_before_end
 
-    def overreaches(self, request: Event, named: Event) -> bool:
+    def is_unauthorised(self, request: Event, named: Event) -> bool:
         """Return whether an erasure request takes a decision of another device that only an admitted one may take.
 
         A device takes back its own decisions, but not its registration, from which the order of devices is known.
         """
         is_own = request.device_id == named.device_id and named.type != DEVICE_REGISTERED and request.is_proven
         is_decision = named.type in DECISION_TYPES and bool(named.payload)
-        return is_decision and not is_own and not self.stands_by(request)
+        return is_decision and not is_own and not self.is_from_admitted(request)
 
     def recovery_at(self, last_spoken: Mapping[str, str]) -> int:
         """Return from when on, in Unix milliseconds, a device may admit itself: no admitted one spoke for so long."""
@@ -140,10 +140,10 @@ def is_recovery(event: Event) -> bool:
     return event.type == DEVICE_ADMITTED and event.payload.get("recovery") is True
 
 
-def _describe(devices: dict[str, RegisteredDevice], event: Event, *, is_heard: bool) -> None:
-    """Add what an event says of a device; of another one than its own only if `is_heard`."""
+def _describe(devices: dict[str, RegisteredDevice], event: Event, *, counts: bool) -> None:
+    """Add what an event says of a device; of another one than its own only if `counts`."""
     device_id = event.device_id if event.type == DEVICE_REGISTERED else text_in(event, "device_id")
-    if device_id is None or not (is_heard or device_id == event.device_id or event.type == DEVICE_HIDDEN):
+    if device_id is None or not (counts or device_id == event.device_id or event.type == DEVICE_HIDDEN):
         return
     device = devices.get(device_id, RegisteredDevice())
     if event.type == DEVICE_REGISTERED:

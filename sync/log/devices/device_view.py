@@ -9,7 +9,6 @@ import msgspec
 
 from sync.log.authorship import Author, Authorship, view_label
 from sync.log.devices.device_registry import DeviceRegistry
-from sync.log.envelope import bounded_hlc
 from sync.log.model import Event
 
 
@@ -21,10 +20,9 @@ class DeviceView(msgspec.Struct, frozen=True):
 
     def is_trusted(self, event: Event) -> bool:
         """Return whether this device recorded an event, or one that was admitted then."""
-        device = self.registry.device(event.device_id)
-        was_valid = device.was_admitted and (device.revoked_at is None or bounded_hlc(event) < device.revoked_at)
         is_own = event.device_id in self.own_device_ids
-        return event.is_proven and (is_own or was_valid or not self.registry.has_first)
+        is_open = is_own or not self.registry.has_first
+        return (event.is_proven and is_open) or self.registry.is_from_admitted(event)
 
     def may_change(self, event: Event, author: Authorship | None) -> bool:
         """Return whether an event may change what an author, if it is known, recorded."""

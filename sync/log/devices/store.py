@@ -24,12 +24,12 @@ def read_registry(connection: Transaction) -> DeviceRegistry:
     return DeviceRegistry.of(events, read_last_spoken(connection), replica_store.read_state(connection).hlc or "")
 
 
-def hold_overreaching(connection: Transaction, requests: Iterable[Event], received: Sequence[Event]) -> bool:
+def hold_unauthorised(connection: Transaction, requests: Iterable[Event], received: Sequence[Event]) -> bool:
     """Let those requests wait that take a decision among events that are about to be stored; whether there is one."""
     decisions = {event.event_id: event for event in received if event.type in DECISION_TYPES}
     named = [(one, decisions[name]) for one in requests for name in erased_by(one) if name in decisions]
-    overreaches = read_registry(connection).overreaches
-    held = {one.event_id: one for one, event in named if one.type == PAYLOAD_FORGOTTEN and overreaches(one, event)}
+    is_unauthorised = read_registry(connection).is_unauthorised
+    held = {one.event_id: one for one, event in named if one.type == PAYLOAD_FORGOTTEN and is_unauthorised(one, event)}
     for request in held.values():
         erased_store.set_extra_field(connection, request, ERASURE_STATE_FIELD, str(RemoteErasureState.WAITS))
     return bool(held)

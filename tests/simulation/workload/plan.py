@@ -304,34 +304,20 @@ def _with_lan(plan: SimulationPlan) -> SimulationPlan:
     return replace(plan, kinds=plan.kinds | {AWAY}, steps=(away, *plan.steps))
 
 
-def _with_pairings(plan: SimulationPlan) -> SimulationPlan:
-    chance = random.Random(f"pairing {plan.seed}")
-    if chance.random() >= PAIRS:
-        return plan
-    return _with_steps(plan, PAIRING, ["pair"] * chance.randint(FEW_PAIRED, MOST_PAIRED), PAIRED_FROM, chance)
+_SINGLE_ACTIONS: Final = (  # kind, its action, the share of histories, the fewest and most steps, the first number
+    (PAIRING, "pair", PAIRS, (FEW_PAIRED, MOST_PAIRED), PAIRED_FROM),
+    (PROGRAMS, "append line", APPENDS, (FEW_APPENDED, MOST_APPENDED), APPENDED_FROM),
+    (IMPORTING, "import", IMPORTS, (FEW_IMPORTED, MOST_IMPORTED), IMPORTED_FROM),
+    (FORGING, "forge", FORGES, (FEW_FORGED, MOST_FORGED), FORGED_FROM),
+)
 
 
-def _with_programs(plan: SimulationPlan) -> SimulationPlan:
-    chance = random.Random(f"programs {plan.seed}")
-    if chance.random() >= APPENDS:
-        return plan
-    count = chance.randint(FEW_APPENDED, MOST_APPENDED)
-    return _with_steps(plan, PROGRAMS, ["append line"] * count, APPENDED_FROM, chance)
-
-
-def _with_imports(plan: SimulationPlan) -> SimulationPlan:
-    chance = random.Random(f"importing {plan.seed}")
-    if chance.random() >= IMPORTS:
-        return plan
-    count = chance.randint(FEW_IMPORTED, MOST_IMPORTED)
-    return _with_steps(plan, IMPORTING, ["import"] * count, IMPORTED_FROM, chance)
-
-
-def _with_forgeries(plan: SimulationPlan) -> SimulationPlan:
-    chance = random.Random(f"forging {plan.seed}")
-    if chance.random() >= FORGES:
-        return plan
-    return _with_steps(plan, FORGING, ["forge"] * chance.randint(FEW_FORGED, MOST_FORGED), FORGED_FROM, chance)
+def _with_single_actions(plan: SimulationPlan) -> SimulationPlan:
+    for kind, action, share, counts, first in _SINGLE_ACTIONS:
+        chance = random.Random(f"{kind} {plan.seed}")
+        if chance.random() < share:
+            plan = _with_steps(plan, kind, [action] * chance.randint(*counts), first, chance)
+    return plan
 
 
 def _with_steps(
@@ -357,8 +343,5 @@ _EXTENSIONS: Final = (
     _with_lessons,
     _with_facts,
     _with_lan,
-    _with_pairings,
-    _with_programs,
-    _with_imports,
-    _with_forgeries,
+    _with_single_actions,
 )

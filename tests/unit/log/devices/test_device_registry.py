@@ -139,19 +139,19 @@ def test_who_is_not_admitted_takes_no_decision_of_another_device_and_no_registra
     registry = DeviceRegistry.of([*log, at(4, DEVICE_ADMITTED, "a", device_ids=["b"])])
     named = at(5, kind, "a", said="x")
     request = at(6, PAYLOAD_FORGOTTEN, "thief", event_ids=["evt_5"])
-    assert registry.overreaches(request, named)
-    assert not registry.overreaches(replace(request, device_id="b"), named)
-    assert registry.overreaches(replace(request, device_id="a", extra={UNPROVEN_FIELD: True}), named)
-    assert not registry.overreaches(request, replace(named, payload={})), "nothing is left to take"
+    assert registry.is_unauthorised(request, named)
+    assert not registry.is_unauthorised(replace(request, device_id="b"), named)
+    assert registry.is_unauthorised(replace(request, device_id="a", extra={UNPROVEN_FIELD: True}), named)
+    assert not registry.is_unauthorised(request, replace(named, payload={})), "nothing is left to take"
     own = replace(named, device_id="thief")
-    assert registry.overreaches(request, own) == (kind == DEVICE_REGISTERED)
+    assert registry.is_unauthorised(request, own) == (kind == DEVICE_REGISTERED)
 
 
 def test_an_ordinary_text_is_no_decision() -> None:
     registry = DeviceRegistry.of([registered(1, "a"), registered(2, "b")])
     request = at(6, PAYLOAD_FORGOTTEN, "b", event_ids=["evt_5"])
     for kind in (MEMORY_FACT, EXCHANGE_RECORDED, MESSAGE, ENTRY_ADDED):
-        assert not registry.overreaches(request, at(5, kind, "a", text="x"))
+        assert not registry.is_unauthorised(request, at(5, kind, "a", text="x"))
 
 
 def test_what_is_not_proven_says_nothing_about_devices() -> None:
