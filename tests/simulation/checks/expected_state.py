@@ -89,20 +89,22 @@ class ExpectedState:
             if fact.device == device and fact.owner is None:
                 fact.owner = user
 
+    def written(self, device: str, save: EditorSave) -> None:
+        """A save is in the file, or with the program; it may be shown from now on."""
+        self.taken |= save.taken
+        for line in save.changed:
+            self.changed.setdefault(line, set()).add(device)
+
     def save_seen(self, device: str, save: EditorSave) -> None:
         """The program has read a save: its additions must stay, its removals must hold."""
         for line in save.removed:
             self.removed.setdefault(line, set()).add(device)
-        for line in save.changed:
-            self.changed.setdefault(line, set()).add(device)
 
-    def save_unseen(self, device: str, save: EditorSave) -> None:
+    def save_unseen(self, save: EditorSave) -> None:
         """A save that was replaced before the program read it; nothing is expected of it."""
         for fact in save.facts:
             fact.must = False
         self.loose |= save.removed
-        for line in save.changed:
-            self.changed.setdefault(line, set()).add(device)
 
     def profile_removed(self, device: str, owner: str | None) -> None:
         """An account's memory was removed from a device, with the facts that never leave it."""

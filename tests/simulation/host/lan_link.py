@@ -14,7 +14,8 @@ from sync.app import App
 from sync.lan.exchange import PeerExchange
 from sync.lan.protocol import frames
 from sync.lan.protocol.frames import Message
-from sync.log.event_types import DEVICE_REVOKED, LESSON_LEARNED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.devices.store import read_registry
+from sync.log.event_types import LESSON_LEARNED, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from tests.simulation.checks.expected_state import words_of
 from tests.simulation.host.device import SimulatedDevice
 
@@ -181,7 +182,7 @@ async def connect(world: "Simulator", *devices: SimulatedDevice) -> LanLink | No
         world.add_defect(f"{left.device.name} of {owners[0]} connects to {right.device.name} of {owners[1]}")
         return None
     for one, other in ((left, right), (right, left)):
-        if other.device.settings.device_id in _revoked_for(one):
+        if other.device.settings.device_id in await _revoked_for(one):
             world.add_defect(f"{one.device.name} connects to {other.device.name}, which it knows to be revoked")
         registered = world.server.user_logs[owners[0]].devices
         is_registered = other.device.settings.device_id in registered or other.key in {
@@ -201,6 +202,7 @@ async def add_side(sides: list[LanSide], device: SimulatedDevice, app: App) -> N
     sides.append(side)
 
 
-def _revoked_for(side: LanSide) -> set[str]:
-    rows = side.device.events_of(side.app.log.database.path).values()
-    return {str(row.names.get("device_id")) for row in rows if row.type == DEVICE_REVOKED}
+async def _revoked_for(side: LanSide) -> set[str]:
+    """The devices that an admitted one has revoked, as far as a side knows."""
+    registry = await side.app.log.database.read(read_registry)
+    return {name for name, device in registry.devices.items() if device.revoked_at is not None}

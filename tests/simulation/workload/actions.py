@@ -198,14 +198,16 @@ async def _save_page(
         line = None if meanwhile is None else await meanwhile(page.lines)
         change = page.change(chance, step.number, line)
         if change is not None:
-            world.expected.taken |= change.taken
+            world.expected.written(device.name, change)
             world.expected.restate(page.buffer)
             await app.document.save(page.buffer, loaded.document_sha256, confirmed=False)
 
     done = await world.run_on_device(device, "app save", saving)
     if change is not None:
-        settle = world.expected.save_seen if done else world.expected.save_unseen
-        settle(device.name, change)
+        if done:
+            world.expected.save_seen(device.name, change)
+        else:
+            world.expected.save_unseen(change)
 
 
 # --- the user -----------------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def check_labels(world: "Simulator", device: SimulatedDevice, content: str) -> N
             continue  # the user has made it a line of their own
         facts = [authors[word] for word in words if word in authors and word not in excluded]
         is_foreign = any(fact.device != device.name for fact in facts) and not world.copied
-        is_programs = bool(facts) and all(fact.by_program for fact in facts)
+        is_programs = bool(facts) and all(fact.by_program for fact in facts) and device.copy_of is None
         if (is_foreign and "【" not in line) or (is_programs and "工具" not in line and "导入" not in line):
             world.add_defect(f"{device.name}: a load shows {words[0]} without its author")
 

@@ -119,7 +119,7 @@ class EditorUser:
         change.digest = digest_of(data)
         change.before = versions(change.digest)
         self.saves.append(change)
-        self._expected.taken |= change.taken
+        self._expected.written(self.device, change)
         self.saving = True
         try:
             if how == "atomic":
@@ -155,7 +155,7 @@ class EditorUser:
             if any(newest > save.before.get(database, 0) for database, newest in versions(save.digest).items()):
                 self._expected.save_seen(self.device, save)
             else:
-                self._expected.save_unseen(self.device, save)
+                self._expected.save_unseen(save)
                 unseen += save.facts
         self.saves.clear()
         return unseen

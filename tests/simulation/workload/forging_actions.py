@@ -37,7 +37,11 @@ async def forge_correction(world: "Simulator", device: SimulatedDevice, step: Pl
     if owner is None or world.plan.kinds & LACKING:
         return
     memory = world.server.user_logs[owner]
+    for one in world.devices:  # the first of the account's devices is an honest one
+        await actions.sync(world, one, step, chance)
     if not any(one.device_id == HOSTILE for one in memory.events):
+        if not any(one.type == DEVICE_REGISTERED for one in memory.events):
+            return
         key = f"ed25519:{b64encode(bytes(32)).decode()}"
         _push(world, owner, DEVICE_REGISTERED, {"name": "x", "public_key": key})
     for one in (*world.devices, *world.devices):
