@@ -77,6 +77,12 @@ _OF_TYPES: Final = (
     .order_by(events.c.position)
 )
 _OF_DEVICE: Final = _OF_TYPES.where(events.c.device_id == bindparam("device"))
+_OF_DEVICES: Final = (
+    select(events.c.position)
+    .where(events.c.type.in_(bindparam("types", expanding=True)))
+    .where(events.c.device_id.in_(bindparam("devices", expanding=True)))
+    .limit(1)
+)
 _FILTERS: Final[Mapping[str, ColumnElement[bool]]] = {  # of a `Query`, by its fields
     "project_id": events.c.project_id == bindparam("project_id"),
     "session_id": events.c.session_id == bindparam("session_id"),
@@ -302,6 +308,12 @@ def read_newest(
 def read_by_types(connection: Transaction, types: Sequence[str], *, after: int) -> Iterator[Event]:
     """Yield the events of these types of all devices, in log order."""
     return (event_of_row(row) for row in connection.execute(_OF_TYPES, {"after": after, "types": types}).mappings())
+
+
+def has_events_of(connection: Transaction, types: Sequence[str], device_ids: Collection[str]) -> bool:
+    """Return whether one of these devices has recorded an event of these types."""
+    found = connection.execute(_OF_DEVICES, {"types": types, "devices": [*device_ids]})
+    return found.first() is not None
 
 
 def newest_position_of_types(connection: Transaction, types: Sequence[str]) -> int:

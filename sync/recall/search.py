@@ -64,7 +64,7 @@ class RecallService:
         may_index: bool,
         semantic_index: SemanticIndex | None = None,
     ) -> None:
-        self._indexer = RecallIndexer()
+        self._indexer = RecallIndexer(lambda: log.own_device_ids)
         self.projection_runner = ProjectionRunner(log, self._indexer, clock)
         self._log = log
         self._clock = clock

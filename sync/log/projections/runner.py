@@ -43,6 +43,9 @@ class Projection(Protocol):
     def clear(self, connection: Transaction) -> None:
         """Remove all data."""
 
+    def must_restart(self, connection: Transaction, events: Sequence[Event]) -> bool:
+        """Return whether these next events change how earlier ones are to be applied."""
+
     def apply(self, connection: Transaction, events: Sequence[Event]) -> None:
         """Add the next events. A `payload_forgotten` removes the data of the events that it names."""
 
@@ -119,6 +122,9 @@ class ProjectionRunner:
             self.reset(connection)
         offset = store.watermark(connection, self.projection.entry.name)
         page = store.read_page(connection, Query(after=offset, limit=BATCH_EVENTS))
+        if page.events and self.projection.must_restart(connection, page.events):
+            self.reset(connection)
+            return BATCH_EVENTS, 0
         if page.events:
             self.projection.apply(connection, page.events)
             store.set_watermark(connection, self.projection.entry.name, page.next_offset, self._clock)

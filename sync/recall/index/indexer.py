@@ -2,22 +2,35 @@
 
 A daily record keeps its own day, whichever event changed it last. A mark or an undo keeps the text's author. A
 corrected event keeps its place with the new text but gets no new vector, since vectors are made in order of the log.
+What a device that is not admitted changes of others' items is added beside them, or waits: docs/decisions/042.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from sync.db.engine import Transaction
 from sync.log import store as log_store
+from sync.log.authorship import author_of
+from sync.log.devices.device_registry import admitted_ids
+from sync.log.devices.device_view import DeviceView
+from sync.log.devices.store import read_registry
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
     DAILY_UNDONE,
+    DEVICE_ADMITTED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    LESSON_EDITED,
+    LESSON_REMOVED,
+    MEMORY_NOTE_DELETED,
+    MEMORY_NOTE_UPDATED,
     PAYLOAD_EXPIRED,
     PAYLOAD_REDACTED,
     RETRACTING_TYPES,
     SESSION_EDITED,
     SESSION_MARKED,
     SESSION_RECORDED,
+    SESSION_REMOVED,
 )
 from sync.log.model import Event, erased_by
 from sync.log.projections.registry import RECALL
@@ -39,6 +52,10 @@ from sync.recall.index.integrity import is_intact
 from sync.recall.index.store import ItemRow
 
 SCHEMA_VERSION: Final = 9  # raised whenever terms, items or tables change
+CHANGING_TYPES: Final = (  # whose items replace or remove others
+    *(ENTRY_EDITED, ENTRY_REMOVED, DAILY_UNDONE, SESSION_EDITED, SESSION_MARKED, SESSION_REMOVED),
+    *(LESSON_EDITED, LESSON_REMOVED, MEMORY_NOTE_UPDATED, MEMORY_NOTE_DELETED),
+)
 _EXCHANGE_SLOTS: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -48,9 +65,11 @@ class RecallIndexer:
     entry = RECALL
     rules_version = SCHEMA_VERSION
 
-    def __init__(self) -> None:
+    def __init__(self, own_device_ids: Callable[[], Collection[str]]) -> None:
+        self._own_device_ids = own_device_ids
         self.has_erased_terms = True  # whether the term index or the write-ahead log may contain erased terms
         self.batch_count = 0
+        self._known_to = 0  # the newest position when this build began
 
     def is_consistent(self, connection: Transaction) -> bool:
         """Whether every row of the index can be understood."""
@@ -58,6 +77,13 @@ class RecallIndexer:
 
     def clear(self, connection: Transaction) -> None:
         store.recreate_tables(connection)
+        self._known_to = log_store.newest_position(connection)
+
+    def must_restart(self, connection: Transaction, events: Sequence[Event]) -> bool:
+        """Whether a device is admitted whose changes of items have waited. A build knows the admissions before it."""
+        admissions = [event for event in events if event.type == DEVICE_ADMITTED and event.position > self._known_to]
+        admitted = {name for event in admissions for name in admitted_ids(event)}
+        return bool(admitted) and log_store.has_events_of(connection, CHANGING_TYPES, admitted)
 
     def apply(self, connection: Transaction, events: Sequence[Event]) -> None:
         self.batch_count += 1
@@ -71,28 +97,40 @@ class RecallIndexer:
             if erased:
                 retractions = retractions or _retractions(connection, events)
                 _remove_erased(connection, erased, retractions if event.type != PAYLOAD_EXPIRED else None)
-            fresh += [row for change in changes if (row := _row_for(connection, event, change)) is not None]
+            fresh += [row for change in changes if (row := self._row_for(connection, event, change)) is not None]
         store.insert(connection, fresh)
         if retractions is not None:
             store.mark_unmerged(connection)
             self.has_erased_terms = True
 
+    def _row_for(self, connection: Transaction, event: Event, change: Item | RemovedItem) -> ItemRow | None:
+        """Delete the former rows of the same entry; the row to add, if any."""
+        slot = change.slot if isinstance(change, Item) else 0
+        first_id = text_id = new_id = item_id(event.position, slot)
+        ts_ms, former = event_ms(event), list[ItemRow]()
+        if change.entry_id is not None:
+            former = _current_rows(connection, change.entry_id)
+            if former and not self._may_change(connection, event, former):
+                if isinstance(change, RemovedItem) or change.kind == DAILY_RECORD:
+                    return None
+                former = []
+            store.delete(connection, former)
+            first_id = min((row.first_id for row in former), default=new_id)
+        if isinstance(change, RemovedItem):
+            return None
+        if change.kind == DAILY_RECORD and change.entry_id is not None:
+            first_id, text_id, ts_ms = _record_times(connection, event, change, former)
+        of_event = (change.entry_id, change.kind, event.project_id, ts_ms)
+        return ItemRow(new_id, first_id, text_id, *of_event, change.importance, " ".join(change.marks), change.text)
 
-def _row_for(connection: Transaction, event: Event, change: Item | RemovedItem) -> ItemRow | None:
-    """Delete the former rows of the same entry; the row to add, if any."""
-    slot = change.slot if isinstance(change, Item) else 0
-    first_id = text_id = new_id = item_id(event.position, slot)
-    ts_ms, former = event_ms(event), list[ItemRow]()
-    if change.entry_id is not None:
-        former = _current_rows(connection, change.entry_id)
-        store.delete(connection, former)
-        first_id = min((row.first_id for row in former), default=new_id)
-    if isinstance(change, RemovedItem):
-        return None
-    if change.kind == DAILY_RECORD and change.entry_id is not None:
-        first_id, text_id, ts_ms = _record_times(connection, event, change, former)
-    of_event = (change.entry_id, change.kind, event.project_id, ts_ms)
-    return ItemRow(new_id, first_id, text_id, *of_event, change.importance, " ".join(change.marks), change.text)
+    def _may_change(self, connection: Transaction, event: Event, former: Sequence[ItemRow]) -> bool:
+        """Whether an event may replace these rows. The registry is read for events of other devices alone."""
+        own = frozenset(self._own_device_ids())
+        if event.device_id in own and event.is_proven:
+            return True
+        view = DeviceView(read_registry(connection), own)
+        recorded = log_store.read_at_positions(connection, [row.first_id // ITEMS_PER_EVENT for row in former])
+        return all(view.may_change(event, author_of(one)) for one in recorded)
 
 
 def _record_times(

@@ -13,6 +13,10 @@ def records(sidecar: Sidecar) -> dict[str, tuple[str, str | None]]:
     return {record["topic"]: (record["author"], record["label"]) for record in found}
 
 
+def finds(sidecar: Sidecar, text: str) -> bool:
+    return any(text in hit["text"] for hit in sidecar.call("recall/search", query=text, kinds=["daily"])["hits"])
+
+
 def test_it_waits_until_it_is_admitted_and_carries_its_label(open_device: Any) -> None:
     home = open_device("home")
     own = home.call("daily/add", summary={"topic": "修好了登录", "facts": ["登录改用令牌"]})["record"]["id"]
@@ -32,6 +36,7 @@ def test_it_waits_until_it_is_admitted_and_carries_its_label(open_device: Any) -
     label = records(home)["新的记录"][1]
     assert label is not None
     assert label.startswith("来自 新设备")
+    assert finds(home, "修好了登录"), "a search finds it as it was"
     assert records(home)["修好了登录"] == ("hand", None)
     page = home.call("daily/show")["text"]
     assert f"【{label}】\n\n### 主题\n新的记录" in page
@@ -42,4 +47,5 @@ def test_it_waits_until_it_is_admitted_and_carries_its_label(open_device: Any) -
     assert titles["s2"] == "重构"
     home.call("devices/admit", deviceId="device-second")
     assert records(home)["别的"] == ("device", "来自 second")
+    assert not finds(home, "修好了登录")
     assert home.update("离职打算", sessionId="s1")["reason"] == "not_to_be_saved", "another device never resumes it"

@@ -28,6 +28,10 @@ class Titles:
         connection.exec_driver_sql("drop table if exists titles")
         connection.exec_driver_sql("create table titles (event_id text)")
 
+    def must_restart(self, connection: Transaction, events: Sequence[Event]) -> bool:
+        del connection, events
+        return False
+
     def apply(self, connection: Transaction, events: Sequence[Event]) -> None:
         for event in events:
             connection.exec_driver_sql("insert into titles values (?)", (event.event_id,))
