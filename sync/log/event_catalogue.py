@@ -117,7 +117,8 @@ _SESSION_TYPES: Final = (
 
 _FACT_FIELDS: Final = (
     *("fact_type?", "content?", "tags?", "kind?", "section?", "subject?", "slot?", "negative?", "change?", "former?"),
-    *("valid_until?", "confidence?", "evidence?", "extractor?"),
+    *("valid_from?", "valid_until?", "confidence?", "about?", "level?", "importance?", "reader?", "evidence?"),
+    "extractor?",
 )
 _FACT_EMITTER: Final = "understanding.fact_events"
 

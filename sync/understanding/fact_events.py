@@ -6,6 +6,7 @@ is no statement.
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from math import isnan
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from sync.understanding.model import (
     FactKind,
     FactOrigin,
     FactSection,
+    Level,
     RecordedStatement,
     Statement,
 )
@@ -147,8 +149,13 @@ def _statement_fields(statement: Statement) -> dict[str, Any]:
         "negative": statement.is_negative or None,
         "change": None if statement.change is None else str(statement.change),
         "former": statement.former,
+        "valid_from": statement.valid_from,
         "valid_until": statement.valid_until,
         "confidence": None if statement.confidence == 1.0 else statement.confidence,
+        "about": None if statement.about == USER_SUBJECT else statement.about,
+        "level": None if statement.level is Level.CERTAIN else str(statement.level),
+        "importance": statement.importance,
+        "reader": statement.reader or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -237,8 +244,7 @@ def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
     fact_type = payload.get("fact_type")
     of_type = _KIND_OF_FACT_TYPE.get(fact_type, FactKind.KNOWLEDGE) if isinstance(fact_type, str) else None
     kind = _member(FactKind, payload.get("kind")) or of_type or FactKind.KNOWLEDGE
-    confidence = payload.get("confidence")
-    is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    confidence = _share(payload, "confidence")
     return Statement(
         text=text,
         kind=kind,
@@ -248,7 +254,12 @@ def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
         change=_member(Change, payload.get("change")),
         former=_text(payload, "former"),
         valid_until=_text(payload, "valid_until"),
-        confidence=min(max(float(confidence), 0.0), 1.0) if is_number and confidence is not None else 1.0,
+        confidence=1.0 if confidence is None else confidence,
+        valid_from=_text(payload, "valid_from"),
+        about=_text(payload, "about") or USER_SUBJECT,
+        level=_member(Level, payload.get("level")) or Level.CERTAIN,
+        importance=_share(payload, "importance"),
+        reader=_text(payload, "reader") or "",
     )
 
 
@@ -275,6 +286,14 @@ def order_of(event: Event) -> str:
 
 def _member(kinds: type[E], value: object) -> E | None:
     return next((kind for kind in kinds if kind == value), None)
+
+
+def _share(payload: Mapping[str, Any], name: str) -> float | None:
+    """A number from 0 to 1."""
+    value = payload.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or isnan(value):
+        return None
+    return min(max(float(value), 0.0), 1.0)
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str | None:

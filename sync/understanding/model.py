@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 USER_SUBJECT: Final = "user"  # of facts about the user
-MAX_STATEMENT_LENGTH: Final = 80  # characters of a statement
+MAX_STATEMENT_LENGTH: Final = 120  # characters of a statement
 TENTATIVE: Final = 0.5  # a statement of a smaller confidence counts only if it changes a fact that is known
 
 VITAL_AREAS: Final = frozenset({"diet", "health", "body"})  # of slots
@@ -59,9 +59,19 @@ class Change(StrEnum):
     ENDS = "ends"  # 不再喝咖啡了: the older one no longer holds
 
 
+class Level(StrEnum):
+    """How sure the reader is. It decides what a statement may do: only a certain one becomes active by itself."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"  # a candidate: it replaces nothing, and waits for the user
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of the user about themselves, as an extractor reads it in one message."""
+    """One statement of the user about themselves, as an extractor reads it in one message.
+
+    All of it is stored with the event, so that facts are the same on every device whatever reads there.
+    """
 
     text: str  # the user's own words, a substring of the message, at most MAX_STATEMENT_LENGTH characters
     kind: FactKind
@@ -72,6 +82,13 @@ class Statement:
     former: str | None = None  # what the statement says no longer holds (决定用 X 替换 Y: Y), for slotless facts too
     valid_until: str | None = None  # a date, YYYY-MM-DD, of a plan or a limited statement
     confidence: float = 1.0
+    valid_from: str | None = None  # a date, YYYY-MM-DD: since when it holds, where its words say so
+    about: str = (
+        USER_SUBJECT  # user, the word of a relation (sister), a name that the user introduced, project, unknown
+    )
+    level: Level = Level.CERTAIN
+    importance: float | None = None  # from 0 to 1, of the statement; None if its reader says nothing about it
+    reader: str = ""  # what read it: forms, plain:<hash>, remember, model
 
     @property
     def is_vital(self) -> bool:
@@ -98,6 +115,9 @@ class Fact:
     status: FactStatus
     superseded_by: str | None = None  # the fact_id that replaced it
     statement_ids: tuple[str, ...] = ()  # of its statements, its own id first
+    about: str = USER_SUBJECT
+    level: Level = Level.CERTAIN
+    importance: float | None = None
 
     @property
     def is_over(self) -> bool:
@@ -134,6 +154,11 @@ class RecordedStatement:
     subject: str = USER_SUBJECT
     is_proven: bool = True
     has_door: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it may make a fact active: the user's own words, read for certain."""
+        return self.origin in TRUSTED and self.statement.level is Level.CERTAIN
 
     @property
     def change_id(self) -> str:

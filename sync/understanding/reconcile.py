@@ -19,7 +19,6 @@ from sync.understanding.likeness import (
 )
 from sync.understanding.model import (
     TENTATIVE,
-    TRUSTED,
     USER_SUBJECT,
     AnswerKind,
     Change,
@@ -155,13 +154,13 @@ class _FactBook:
         if repeated is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
-        if said.statement.confidence < TENTATIVE and said.origin in TRUSTED:
+        if said.statement.confidence < TENTATIVE and said.is_certain:
             ended = self._ended_by(said.subject, said.statement)
             if ended is None:
                 return
             said = _inherit(said, self._drafts[ended].statement)
         is_refused = self._admitted.refuses(said)
-        candidate = said.origin not in TRUSTED or self._contradicts(said)
+        candidate = not said.is_certain or self._contradicts(said)
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
         self._ordinals[said.fact_id] = len(self._ordinals)
@@ -234,7 +233,7 @@ class _FactBook:
         if said.event_id not in draft.evidence:
             draft.evidence.append(said.event_id)
             draft.doubt *= 1.0 - said.statement.confidence
-        is_trusted, statement = said.origin in TRUSTED, said.statement
+        is_trusted, statement = said.is_certain, said.statement
         is_dated = statement.valid_until not in {None, draft.valid_until} and draft.status is not FactStatus.RETRACTED
         after = f"{draft.statement.text} ({statement.valid_until})"
         if is_trusted and is_dated and self._may_change(said, [fact_id], after=after):
@@ -397,4 +396,7 @@ def _fact(draft: _FactDraft) -> Fact:
         status=draft.status,
         superseded_by=draft.superseded_by,
         statement_ids=tuple(draft.statement_ids),
+        about=said.about,
+        level=said.level,
+        importance=said.importance,
     )

@@ -170,8 +170,8 @@ def test_odd_facts_of_other_programs_are_kept_and_stop_nothing(home: Home) -> No
             sidecar.call("events/append", event={"type": "memory_fact", "payload": payload})
         sidecar.update(ALLERGY)
         review = sidecar.call("understanding/review")["facts"]
-        assert [one["statement"] for one in review if len(one["statement"]) < 80] == ["看板在 3000 端口"]
-        assert [len(one["statement"]) for one in review] == [80, 11]
+        assert [one["statement"] for one in review if len(one["statement"]) < 120] == ["看板在 3000 端口"]
+        assert [len(one["statement"]) for one in review] == [120, 11]
         assert len(sidecar.call("events/read", types=["memory_fact"])["events"]) == 5
         assert sidecar.call("sync/status")["model"] is None
         assert ALLERGY in sidecar.load()["content"]
@@ -194,7 +194,7 @@ def test_a_wrong_answer_is_refused_with_a_hint(home: Home) -> None:
         (("confirm", "nothing"), "no fact has this id"),
         (("confirm", "evt_"), "2 facts have an id that begins like this"),
         (("retract", "fact-1"), "the fact is candidate"),
-        (("edit", "fact-1", "长" * 81), "the text has 81 characters"),
+        (("edit", "fact-1", "长" * 121), "the text has 121 characters"),
         (("edit", "fact-1", " "), "a fact needs a text"),
     ):
         done = home.run("facts", *arguments, check=False)

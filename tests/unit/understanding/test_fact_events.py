@@ -14,7 +14,7 @@ from sync.understanding.fact_events import (
     recorded_statement,
     statement_drafts,
 )
-from sync.understanding.model import AnswerKind, Change, FactKind, FactOrigin, FactSection, Statement
+from sync.understanding.model import AnswerKind, Change, FactKind, FactOrigin, FactSection, Level, Statement
 from tests.support import REDACTOR, event
 
 PROJECT = "proj_abcd1234"
@@ -23,6 +23,10 @@ DECISION = Statement(
     "决定用 PostgreSQL 替换 MySQL", FactKind.DECISION, FactSection.TECHNICAL_PREFERENCES, "database",
     change=Change.REPLACES, former="MySQL", valid_until="2026-12-31", confidence=0.9, is_negative=True,
 )  # fmt: skip
+SISTER = Statement(
+    "下周起我妹妹住我家", FactKind.RELATIONSHIP, FactSection.PERSONAL, valid_from="2026-12-07", about="sister",
+    level=Level.LIKELY, importance=0.4, reader="plain:0a1b2c3d",
+)  # fmt: skip
 
 
 def exchange(**more: Any) -> EventDraft:
@@ -30,13 +34,15 @@ def exchange(**more: Any) -> EventDraft:
 
 
 def test_the_statements_of_an_exchange_have_its_ids_its_session_and_their_own_fields() -> None:
-    drafts = statement_drafts([ALLERGY, DECISION], exchange(project_id=PROJECT, session_id="s1"), REDACTOR)
+    said = [ALLERGY, DECISION, SISTER]
+    drafts = statement_drafts(said, exchange(project_id=PROJECT, session_id="s1"), REDACTOR)
     assert [(one.event_id, one.type, one.origin, one.session_id) for one in drafts] == [
         ("evt_1.fact.1", MEMORY_FACT, Origin.USER, "s1"),
         ("evt_1.fact.2", MEMORY_FACT, Origin.USER, "s1"),
+        ("evt_1.fact.3", MEMORY_FACT, Origin.USER, "s1"),
     ]
     assert drafts[0].payload.value["fact_type"] == "note"
-    assert [parse_statement(one.payload.value) for one in drafts] == [ALLERGY, DECISION]
+    assert [parse_statement(one.payload.value) for one in drafts] == said
 
 
 def test_a_decision_belongs_to_its_project_and_an_allergy_to_the_user() -> None:
@@ -92,13 +98,14 @@ def test_odd_fields_of_other_programs_have_defaults() -> None:
         "content": "部署用 k8s\n第二行",
         "fact_type": "config",
         **{key: {"a": 1} for key in ("kind", "section", "change", "confidence", "valid_until", "former", "slot")},
+        **{key: ["x"] for key in ("about", "level", "importance", "reader", "valid_from")},
         "negative": "yes",
     }
     expected = Statement("部署用 k8s 第二行", FactKind.POSSESSION, FactSection.TECHNICAL_PREFERENCES)
     assert parse_statement(odd) == expected
     long = parse_statement({"content": "长" * 500, "fact_type": ["x"], "confidence": 9})
     assert long is not None
-    assert (len(long.text), long.kind, long.confidence) == (80, FactKind.KNOWLEDGE, 1.0)
+    assert (len(long.text), long.kind, long.confidence) == (120, FactKind.KNOWLEDGE, 1.0)
 
 
 def test_an_answer_is_about_the_first_of_its_facts_that_is_still_there() -> None:

@@ -14,6 +14,7 @@ from sync.understanding.model import (
     FactOrigin,
     FactSection,
     FactStatus,
+    Level,
     RecordedStatement,
     Statement,
 )
@@ -65,6 +66,16 @@ def test_a_repeated_statement_is_evidence_whatever_its_word_order_and_particles(
 def test_the_same_signs_in_another_order_are_another_statement(first: str, second: str) -> None:
     assert statuses(said(1, first), said(2, second))[second] == "active"
     assert statuses(said(1, first, slot="one"), said(2, second, slot="one")) == {first: "superseded", second: "active"}
+
+
+def test_a_likely_statement_is_a_candidate_that_replaces_nothing_until_it_is_said_for_certain() -> None:
+    home, likely = said(1, "我住在天津", slot="location"), dict[str, Any](slot="location", level=Level.LIKELY)
+    moved = said(2, "我住在石家庄", change=Change.REPLACES, **likely)
+    assert statuses(home, moved) == {"我住在天津": "active", "我住在石家庄": "candidate"}
+    assert statuses(home, moved, said(3, "我住在石家庄", **likely))["我住在石家庄"] == "candidate"
+    certain = said(3, "我住在石家庄", slot="location")
+    assert statuses(home, moved, certain) == {"我住在天津": "superseded", "我住在石家庄": "active"}
+    assert statuses(home, moved, answered(3, 2, AnswerKind.CONFIRMED))["我住在石家庄"] == "active"
 
 
 def test_a_superseded_statement_that_is_said_again_is_active_again() -> None:
