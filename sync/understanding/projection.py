@@ -21,12 +21,13 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.devices import store as registry_store
 from sync.log.devices.device_registry import DeviceRegistry
+from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.log.event_types import FACT_TYPES, FOREIGN_CHANGE_ANSWERED, MEMORY_FACT, REGISTRY_TYPES, RETRACTING_TYPES
 from sync.log.model import CLOUD, Event, erased_by
 from sync.log.projections.registry import ERASURE
 from sync.log.retractions import Retractions, correction_of
 from sync.understanding import store
-from sync.understanding.changes.admission import EVERY_DEVICE, AdmittedDevices, ForeignChange
+from sync.understanding.changes.admission import ForeignChange
 from sync.understanding.fact_events import (
     order_of,
     recorded_answer,
@@ -168,7 +169,7 @@ class _State(msgspec.Struct, frozen=True):
     events: Mapping[str, Event] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     retracted: frozenset[str] = frozenset()  # events that were erased or corrected
     registry: "tuple[DeviceRegistry, object]" = (DeviceRegistry(), None)
-    admitted: AdmittedDevices = EVERY_DEVICE
+    admitted: DeviceView = EVERY_DEVICE
     answers: tuple[FactAnswer, ...] = ()  # also those that wait
     facts: Facts = msgspec.field(default_factory=Facts)
     timeline: FactTimeline = msgspec.field(default_factory=FactTimeline)  # of `facts`
@@ -253,19 +254,14 @@ def _advance(connection: Transaction, state: _State, own_device_ids: Collection[
     return replace(state, events=events, answers=answers, facts=facts, timeline=timeline, admitted=admitted)
 
 
-def admitted_devices(
-    registry: DeviceRegistry, own_device_ids: Collection[str], events: Iterable[Event]
-) -> AdmittedDevices:
+def admitted_devices(registry: DeviceRegistry, own_device_ids: Collection[str], events: Iterable[Event]) -> DeviceView:
     """The admitted devices, and the user's answers about single changes, given on an admitted device."""
-    devices = registry.devices.items()
-    until = {device_id: device.revoked_at for device_id, device in devices if device.was_admitted}
-    by_all = AdmittedDevices(until, is_open=not registry.has_first)
+    everywhere = DeviceView(registry)
     answers: dict[str, bool] = {}
     for event in sorted((one for one in events if one.type == FOREIGN_CHANGE_ANSWERED), key=order_of):
-        if by_all.has_device(event.device_id, order_of(event)):
+        if everywhere.is_trusted(event):
             answers |= recorded_decisions(event)
-    own: dict[str, str | None] = dict.fromkeys(own_device_ids)
-    return AdmittedDevices({**until, **own}, answers, is_open=by_all.is_open)
+    return DeviceView(registry, frozenset(own_device_ids), answers)
 
 
 def _extended(

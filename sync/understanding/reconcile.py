@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync.understanding.changes.admission import EVERY_DEVICE, AdmittedDevices, ForeignChange
+from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
+from sync.understanding.changes.admission import ForeignChange
 from sync.understanding.likeness import (
     ActiveFacts,
     is_about_same_person,
@@ -45,7 +46,7 @@ class FactTimeline:
         self,
         statements: Iterable[RecordedStatement] = (),
         answers: Iterable[FactAnswer] = (),
-        admitted: AdmittedDevices = EVERY_DEVICE,
+        admitted: DeviceView = EVERY_DEVICE,
     ) -> None:
         self._book = _FactBook(admitted)
         self._last: _Order | None = None
@@ -94,7 +95,7 @@ class FactTimeline:
 def reconcile(
     statements: Iterable[RecordedStatement],
     answers: Iterable[FactAnswer] = (),
-    admitted: AdmittedDevices = EVERY_DEVICE,
+    admitted: DeviceView = EVERY_DEVICE,
 ) -> tuple[Fact, ...]:
     """All facts, whatever their status, ordered by the time of their first statement."""
     return FactTimeline(statements, answers, admitted).facts()
@@ -131,7 +132,7 @@ class _FactDraft:
 class _FactBook:
     """The facts so far. Every method keeps one invariant: at most one active fact for a subject's slot."""
 
-    def __init__(self, admitted: AdmittedDevices) -> None:
+    def __init__(self, admitted: DeviceView) -> None:
         self._admitted = admitted
         self._changes: dict[str, ForeignChange] = {}  # by event
         self.withheld: set[str] = set()  # events

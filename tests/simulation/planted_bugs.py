@@ -65,6 +65,7 @@ from sync.lan.store import insert_received
 from sync.lan.transport.trust import RefusalCause, TrustList
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.devices.device_view import EVERY_DEVICE
 from sync.log.event_types import LESSON_EDITED
 from sync.log.identity import store as identity_store
 from sync.log.log import BuildDrafts, EventLog, StoreWithEvents
@@ -72,7 +73,6 @@ from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent,
 from sync.redaction import Redactor
 from sync.redaction.redactor import _RedactingCleaner
 from sync.system.process_lock import ProcessLock
-from sync.understanding.changes.admission import EVERY_DEVICE
 from tests.fake_cloud.documents import FakeDocument
 from tests.fake_cloud.server import FakeCloud
 from tests.simulation.host.network import SimulatedServer

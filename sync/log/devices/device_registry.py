@@ -86,9 +86,12 @@ class DeviceRegistry(msgspec.Struct, frozen=True):
 
     def is_from_admitted(self, event: Event) -> bool:
         """Return whether an admitted device said it, before its revocation."""
-        device = self.device(event.device_id)
-        is_before_end = device.revoked_at is None or bounded_hlc(event) < device.revoked_at
-        return event.is_proven and device.was_admitted and is_before_end
+        return event.is_proven and self.was_admitted_at(event.device_id, bounded_hlc(event))
+
+    def was_admitted_at(self, device_id: str, hlc: str) -> bool:
+        """Return whether a device was admitted, and not yet revoked, at a bounded HLC."""
+        device = self.device(device_id)
+        return device.was_admitted and (device.revoked_at is None or hlc < device.revoked_at)
 
     def is_unauthorised(self, request: Event, named: Event) -> bool:
         """Return whether an erasure request takes a decision of another device that only an admitted one may take.

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync.understanding.changes.admission import AdmittedDevices
+from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
+from sync.log.devices.device_view import DeviceView
 from sync.understanding.model import (
     AnswerKind,
     Change,
@@ -22,8 +24,21 @@ from sync.understanding.model import (
 from sync.understanding.reconcile import FactTimeline, reconcile
 
 HOME, THIEF = "home", "thief"
-ADMITTED = AdmittedDevices({HOME: None})
+
 ALLERGY = "我对花生过敏"
+
+
+def view_of(*device_ids: str, revoked: dict[str, str] | None = None) -> DeviceView:
+    ends = revoked or {}
+    devices = {name: RegisteredDevice(was_admitted=True, revoked_at=ends.get(name)) for name in device_ids}
+    return DeviceView(DeviceRegistry(devices, has_first=True))
+
+
+def with_answers(view: DeviceView, answers: dict[str, bool]) -> DeviceView:
+    return msgspec.structs.replace(view, answers=answers)
+
+
+ADMITTED = view_of(HOME)
 
 
 def said(at: int, text: str, device: str = THIEF, **fields: Any) -> RecordedStatement:
@@ -54,11 +69,11 @@ ATTACKS: dict[str, Item] = {
 }
 
 
-def facts_of(*items: RecordedStatement | FactAnswer, admitted: AdmittedDevices = ADMITTED) -> dict[str, str]:
+def facts_of(*items: RecordedStatement | FactAnswer, admitted: DeviceView = ADMITTED) -> dict[str, str]:
     return {fact.statement: str(fact.status) for fact in timeline(*items, admitted=admitted).facts()}
 
 
-def timeline(*items: RecordedStatement | FactAnswer, admitted: AdmittedDevices = ADMITTED) -> FactTimeline:
+def timeline(*items: RecordedStatement | FactAnswer, admitted: DeviceView = ADMITTED) -> FactTimeline:
     statements = [one for one in items if isinstance(one, RecordedStatement)]
     return FactTimeline(statements, [one for one in items if isinstance(one, FactAnswer)], admitted)
 
@@ -78,11 +93,11 @@ def test_no_event_of_a_device_that_is_not_admitted_changes_a_fact_of_another(nam
 @pytest.mark.parametrize("name", ATTACKS)
 def test_it_holds_when_its_device_is_admitted_or_the_user_accepts_it_and_never_when_they_refuse_it(name: str) -> None:
     attack, own = ATTACKS[name], said(1, ALLERGY, HOME)
-    now = reconcile(*_split(own, attack), AdmittedDevices({HOME: None, THIEF: None}))
+    now = reconcile(*_split(own, attack), view_of(HOME, THIEF))
     assert (now[0].statement, now[0].status, now[0].valid_until) != (ALLERGY, FactStatus.ACTIVE, None)
-    assert reconcile(*_split(own, attack), replace(ADMITTED, answers={attack.change_id: True})) == now
-    for devices in (ADMITTED, AdmittedDevices({HOME: None, THIEF: None})):
-        refused = timeline(own, attack, admitted=replace(devices, answers={attack.change_id: False}))
+    assert reconcile(*_split(own, attack), with_answers(ADMITTED, {attack.change_id: True})) == now
+    for devices in (ADMITTED, view_of(HOME, THIEF)):
+        refused = timeline(own, attack, admitted=with_answers(devices, {attack.change_id: False}))
         assert (refused.facts()[0].statement, refused.facts()[0].status) == (ALLERGY, FactStatus.ACTIVE)
         assert all(fact.status is FactStatus.RETRACTED for fact in refused.facts()[1:])
         assert refused.changes() == ()
@@ -90,16 +105,16 @@ def test_it_holds_when_its_device_is_admitted_or_the_user_accepts_it_and_never_w
 
 def test_what_a_revoked_device_changed_before_its_end_holds_and_what_it_changed_later_waits() -> None:
     own, later = said(1, ALLERGY, HOME), answered(4, 1, AnswerKind.RETRACTED)
-    until = AdmittedDevices({HOME: None, THIEF: "0003"})
+    until = view_of(HOME, THIEF, revoked={THIEF: "0003"})
     assert facts_of(own, ATTACKS["edited"], admitted=until) == {NO_ALLERGY.text: "active"}
     assert facts_of(own, later, admitted=until) == {ALLERGY: "active"}
 
 
 def test_a_vital_change_of_an_admitted_device_is_named_until_it_is_answered_and_others_are_not() -> None:
-    both = AdmittedDevices({HOME: None, THIEF: None})
+    both = view_of(HOME, THIEF)
     vital = timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], admitted=both)
     assert [(one.before, one.after, one.waits) for one in vital.changes()] == [((ALLERGY,), None, False)]
-    answered_before = replace(both, answers={"e2": True})
+    answered_before = with_answers(both, {"e2": True})
     assert timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], admitted=answered_before).changes() == ()
     theme = [said(1, "我用深色主题", HOME, slot="theme"), said(2, "我用浅色主题", slot="theme")]
     assert timeline(*theme, admitted=both).changes() == ()
@@ -145,8 +160,8 @@ def test_a_program_ends_no_fact_by_repeating_it_with_a_day_that_is_over() -> Non
 def test_what_a_device_states_before_it_is_admitted_is_a_candidate_elsewhere() -> None:
     stated = said(1, "我养了一只猫", slot=None)
     assert facts_of(stated, stated) == {"我养了一只猫": "candidate"}
-    assert facts_of(stated, admitted=AdmittedDevices({THIEF: None})) == {"我养了一只猫": "active"}
-    assert facts_of(stated, admitted=replace(ADMITTED, answers={"f1": True})) == {"我养了一只猫": "active"}
+    assert facts_of(stated, admitted=view_of(THIEF)) == {"我养了一只猫": "active"}
+    assert facts_of(stated, admitted=with_answers(ADMITTED, {"f1": True})) == {"我养了一只猫": "active"}
 
 
 def test_a_device_changes_its_own_facts_and_an_event_that_nothing_proves_changes_none() -> None:
