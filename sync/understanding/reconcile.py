@@ -11,13 +11,7 @@ from typing import Final
 
 from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.understanding.changes.admission import ForeignChange
-from sync.understanding.likeness import (
-    ActiveFacts,
-    is_about_same_person,
-    is_contained,
-    statement_key,
-    without_part,
-)
+from sync.understanding.likeness import ActiveFacts, is_about_same_person, is_contained, statement_key, without_part
 from sync.understanding.model import (
     TENTATIVE,
     USER_SUBJECT,
