@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.api.method_table import ClientRequestFailed, RequestClient
-from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
 
 METHOD: Final = "model/complete"
 ANSWER_TIMEOUT: Final = 100.0  # seconds

@@ -20,8 +20,8 @@ from sync.system.secret_store import open_secret_store
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
     from sync.log.devices.changes_json import ChangesJson
-    from sync.understanding.model_extraction import ModelExtraction
-    from sync.understanding.model_port import LanguageModel, ModelStatus
+    from sync.understanding.second_reader.model_extraction import ModelExtraction
+    from sync.understanding.second_reader.model_port import LanguageModel, ModelStatus
     from sync.understanding.service import FactService
 
 RULES_DELAY: Final = 1.5  # seconds after a start; the first answers do not wait for the rules
@@ -66,7 +66,7 @@ def model_extraction(
 
     @cache
     def opened() -> "ModelExtraction":
-        from sync.understanding.model_extraction import ModelExtraction  # noqa: PLC0415 - if a model is offered
+        from sync.understanding.second_reader.model_extraction import ModelExtraction  # noqa: PLC0415 - if a model is offered
 
         return ModelExtraction(events, redactor, fact_service().projection, clock)
 
@@ -117,7 +117,7 @@ class ModelAccess:
 
 def _api_model(settings: Settings, profile: Profile) -> "LanguageModel":
     """The model that the settings name."""
-    from sync.understanding.api_model import ApiModel  # noqa: PLC0415 - only if the settings name one
+    from sync.understanding.second_reader.api_model import ApiModel  # noqa: PLC0415 - only if the settings name one
 
     assert settings.model.url is not None  # the caller checks it
     assert settings.model.model is not None  # the settings check it

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from sync.cloud.replication.pull_progress import PullProgress
     from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
-    from sync.understanding.model_port import ModelStatus
+    from sync.understanding.second_reader.model_port import ModelStatus
 
 
 class ServerInfoJson(TypedDict):

@@ -59,7 +59,7 @@ from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
 from sync.retention.policy import HoldReason, RetentionPlan, RetentionResult, RetentionRules
 from sync.startup.checks import HealthCheck
-from sync.understanding.model_port import ModelStatus
+from sync.understanding.second_reader.model_port import ModelStatus
 from tests.contract.note_samples import note_samples
 from tests.support import event
 

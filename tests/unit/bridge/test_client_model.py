@@ -9,7 +9,7 @@ from bridge.api.method_table import ClientRequestFailed
 from bridge.client_model import ClientModel
 from bridge.rpc.client_requests import MAX_WAITING, ClientRequests
 from bridge.rpc.messages import ClientResponse
-from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
 
 REQUEST = ModelRequest("understanding", "s", ({"role": "user", "content": "{}"},), {"type": "object"}, 100)
 

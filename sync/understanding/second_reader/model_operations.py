@@ -20,9 +20,9 @@ from sync.log.model import EventDraft
 from sync.redaction import Redactor
 from sync.understanding.fact_events import answer_draft, statement_draft
 from sync.understanding.model import MAX_STATEMENT_LENGTH, AnswerKind, Fact, FactKind, FactSection, Statement
-from sync.understanding.model_port import ModelFailed, ModelRequest
 from sync.understanding.projection import Facts
 from sync.understanding.rules.typed_text import HIDDEN
+from sync.understanding.second_reader.model_port import ModelFailed, ModelRequest
 
 PURPOSE: Final = "understanding"
 MAX_REPLY_CHARS: Final = 100_000

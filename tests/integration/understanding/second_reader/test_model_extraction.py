@@ -10,9 +10,9 @@ import pytest
 from sync.log.model import Event, EventDraft, Origin
 from sync.understanding.capture import fact_extractor
 from sync.understanding.model import TENTATIVE
-from sync.understanding.model_extraction import MAX_WAITING, MIN_BATCH, ModelExtraction
-from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
 from sync.understanding.projection import FactProjection, Facts
+from sync.understanding.second_reader.model_extraction import MAX_WAITING, MIN_BATCH, ModelExtraction
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
 from tests.bench.bench_understanding import is_same_text
 from tests.proof import first_in_test
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device

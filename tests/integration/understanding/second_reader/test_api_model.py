@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from sync.understanding.api_model import ApiModel
-from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.api_model import ApiModel
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
 
 REQUEST: Final = ModelRequest("understanding", "find", ({"role": "user", "content": "{}"},), {"type": "object"}, 100)
 COMPLETION: Final = {"choices": [{"message": {"content": "{}"}}], "usage": {"total_tokens": 7}}

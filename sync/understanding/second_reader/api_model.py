@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sync.errors import XiaobaiError
-from sync.understanding.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
 
 FIRST_ERROR_STATUS: Final = 400
 ANSWER_TIMEOUT: Final = 100.0  # seconds

@@ -20,10 +20,10 @@ from sync.log.model import Event
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
-from sync.understanding.model_operations import TypedExchange, accept_operations, build_request
-from sync.understanding.model_port import LanguageModel, ModelFailed, ModelStatus
 from sync.understanding.projection import FactProjection
 from sync.understanding.rules.typed_text import typed_sentences
+from sync.understanding.second_reader.model_operations import TypedExchange, accept_operations, build_request
+from sync.understanding.second_reader.model_port import LanguageModel, ModelFailed, ModelStatus
 
 MIN_BATCH: Final = 5  # exchanges
 MAX_BATCH: Final = 20
