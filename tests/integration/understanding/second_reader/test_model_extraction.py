@@ -301,7 +301,7 @@ class ModelThatKnows:
 async def test_with_a_model_nearly_all_labelled_statements_are_facts_and_no_invention_is(
     device: Device, extraction: ModelExtraction, language: str
 ) -> None:
-    path = Path(__file__).parents[2] / "unit/understanding/statements" / f"{language}.jsonl"
+    path = Path(__file__).parents[3] / "unit/understanding/statements" / f"{language}.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     model = ModelThatKnows(rows)
     extraction.offer(model, source="client", max_calls_per_day=10_000)
