@@ -7,10 +7,15 @@ from functools import cached_property
 from typing import Final
 
 from sync.context.work_requests import is_about_work
+from sync.log.authorship import ANSWER
+from sync.recall.dedup import ELLIPSES
+from sync.recall.index.extraction import item_part
 from sync.recall.model import StoredItem
 from sync.understanding.model import TRUSTED, Fact, FactSection, FactStatus
 
 MAX_EXTRA_CHARS: Final = 20  # of a text that says little more than a fact
+MIN_CUT_CHARS: Final = 8  # of an outdated text at the end of a shortened one
+_NOT_WORD: Final = re.compile(r"[\W_]+")
 WORK_SECTIONS: Final = frozenset({FactSection.TECHNICAL_PREFERENCES, FactSection.WORK_HABITS})
 
 
@@ -43,12 +48,53 @@ class KnownFacts:
     outdated_texts: Mapping[str, Collection[str]] = field(default_factory=dict)  # as `Facts` has them
     edit_events: Mapping[str, str] = field(default_factory=dict)
 
+    def present_text(self, item: StoredItem) -> str:
+        """What of an item still holds: without what the user has replaced, edited or taken back in it.
+
+        Empty if hardly anything else is left.
+        """
+        text = item.text
+        for old in self.outdated_texts.get(item.event_id, ()):
+            if old not in text and text.endswith(ELLIPSES) and (at := text.find(old[:MIN_CUT_CHARS])) >= 0:
+                text = text[:at]
+            text = text.replace(old, "")
+        return text if text == item.text or len(_letters(text)) > MAX_EXTRA_CHARS else ""
+
     def is_outdated(self, item: StoredItem) -> bool:
-        """Whether an item says what the user has replaced, edited or taken back, and hardly anything else."""
-        return any(
-            text in item.text and len(item.text) <= len(text) + MAX_EXTRA_CHARS
-            for text in self.outdated_texts.get(item.event_id, ())
-        )
+        """Whether an item says what the user has replaced, edited or taken back, and hardly anything else.
+
+        The answer to such a message is outdated too.
+        """
+        if item_part(item.item_id, item.kind) == ANSWER:
+            return item.event_id in self.outdated_texts and item.event_id not in self.active_evidence
+        return bool(item.text) and not self.present_text(item)
+
+    def newer_words(self, item: StoredItem) -> Fact | None:
+        """The fact that has replaced what an item says."""
+        replaced = (fact for fact in self._of_event.get(item.event_id, ()) if fact.superseded_by is not None)
+        return next((self._by_id[fact.superseded_by] for fact in replaced if fact.superseded_by in self._by_id), None)
+
+    def fact_of(self, item: StoredItem) -> Fact | None:
+        """The fact whose text an item is."""
+        return next((one for one in self._of_event.get(item.event_id, ()) if item.event_id not in one.evidence), None)
+
+    def sources(self, item: StoredItem) -> frozenset[str]:
+        """The events that say what an item says: its own, of a fact also those that stated it."""
+        fact = self.fact_of(item)
+        return frozenset((item.event_id,) if fact is None else (item.event_id, *fact.statement_ids, *fact.evidence))
+
+    @cached_property
+    def _by_id(self) -> Mapping[str | None, Fact]:
+        return {fact.fact_id: fact for fact in self.facts}
+
+    @cached_property
+    def _of_event(self) -> Mapping[str, Sequence[Fact]]:
+        """The facts by the events that have or state their texts."""
+        found: dict[str, list[Fact]] = {}
+        for fact in self.facts:
+            for name in dict.fromkeys((self._text_event(fact), *fact.statement_ids, *fact.evidence)):
+                found.setdefault(name, []).append(fact)
+        return found
 
     @cached_property
     def rejected_ids(self) -> frozenset[str]:
@@ -87,3 +133,7 @@ class KnownFacts:
 
     def _text_event(self, fact: Fact) -> str:
         return self.edit_events.get(fact.fact_id, fact.fact_id)
+
+
+def _letters(text: str) -> str:
+    return _NOT_WORD.sub("", text)

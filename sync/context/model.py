@@ -31,7 +31,7 @@ class Outcome(Enum):
     SUPERSEDED = "superseded"  # the user has said otherwise since
     CURRENT_SESSION = "current_session"  # a message of this very conversation, which the model has
     OVER_LIMIT = "over_limit"  # of items
-    NO_ROOM = "no_room"  # within the characters
+    NO_ROOM = "no_room"  # within the characters of the block or of the session
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,19 @@ class Candidate(msgspec.Struct, frozen=True):
     reason: Reason
     threshold: float
     outcome: Outcome = Outcome.GIVEN
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a line of the turn block says: a text, or an exchange with its answer.
+
+    `is_candidate`: a fact that the user has not confirmed. `note`: what has changed since.
+    """
+
+    hit: Hit
+    text: str
+    answer: str = ""
+    note: str = ""
+    is_candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from sync.context.known_facts import MAX_EXTRA_CHARS
 from sync.context.model import Candidate, Outcome, Reason
 from sync.recall.dedup import deduplicate
 from sync.recall.index.extraction import TURN_KINDS
 from sync.recall.model import Hit, StoredItem
+from sync.recall.text.tokenizer import index_terms
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
 FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
+SOURCES_OF_RECORD: Final = 2  # of a daily record that is relevant
 Threshold = Callable[[Hit], float]
 
 
@@ -75,29 +78,43 @@ def _is_named(message: str, path: str) -> bool:
     return len(name) > 1 and re.search(pattern, message, re.IGNORECASE) is not None
 
 
+def of_record(one: Candidate, sources: Sequence[Hit], term_weights: Mapping[str, float]) -> list[Candidate]:
+    """The exchanges that stand for a daily record: all if the user asks for them, else those nearest to the message."""
+
+    def held(hit: Hit) -> float:
+        return sum(term_weights.get(term, 0.0) for term in set(index_terms(hit.item.text)))
+
+    if one.reason is Reason.RELEVANT:
+        sources = sorted(sources, key=held, reverse=True)[:SOURCES_OF_RECORD]
+    return [replace(one, hit=replace(one.hit, item=hit.item)) for hit in sources]
+
+
 def decide(
     candidates: Sequence[Candidate],
     *,
     session_id: str | None,
     given_ids: Collection[str],
     shown: Callable[[str], bool],
+    sources: Callable[[StoredItem], frozenset[str]],
     is_outdated: Callable[[StoredItem], bool],
     asks_for_past: bool,
     max_items: int,
 ) -> list[Candidate]:
     """The final outcome of each candidate, best first.
 
-    `given_ids`: events of items that this session was given; `shown`: whether a text is in its stable block;
-    `is_outdated`: whether an item no longer holds. All three count unless the user asks for the past.
+    `given_ids`: events of items that this session was given; `shown`: whether a text is in its stable block; `sources`:
+    the events that say what an item says; `is_outdated`: whether it no longer holds. These count unless the user asks
+    for the past.
     """
-    kept = _without_duplicates(candidates)
+    kept = _without_duplicates(candidates, sources)
     decided, count = [], 0
     for one in kept:
-        outcome = one.outcome
-        if outcome is Outcome.GIVEN:
-            outcome = _outcome(one, session_id)
-            if outcome is Outcome.GIVEN and not asks_for_past:
-                outcome = _outcome_of_present(one, given_ids, shown, is_outdated)
+        item, outcome = one.hit.item, one.outcome
+        if outcome is Outcome.GIVEN and _is_current(item, session_id):
+            outcome = Outcome.CURRENT_SESSION
+        if outcome is Outcome.GIVEN and not asks_for_past:
+            known = not sources(item).isdisjoint(given_ids) or shown(item.text)
+            outcome = Outcome.SUPERSEDED if is_outdated(item) else Outcome.ALREADY_GIVEN if known else outcome
         if outcome is Outcome.GIVEN:
             count += 1
             outcome = outcome if count <= max_items else Outcome.OVER_LIMIT
@@ -105,29 +122,33 @@ def decide(
     return decided
 
 
-def _outcome(one: Candidate, session_id: str | None) -> Outcome:
-    item = one.hit.item
-    is_current = session_id is not None and item.session_id == session_id and item.kind in TURN_KINDS
-    return Outcome.CURRENT_SESSION if is_current else Outcome.GIVEN
+def _is_current(item: StoredItem, session_id: str | None) -> bool:
+    return session_id is not None and item.session_id == session_id and item.kind in TURN_KINDS
 
 
-def _outcome_of_present(
-    one: Candidate,
-    given_ids: Collection[str],
-    shown: Callable[[str], bool],
-    is_outdated: Callable[[StoredItem], bool],
-) -> Outcome:
-    item = one.hit.item
-    if is_outdated(item):
-        return Outcome.SUPERSEDED
-    return Outcome.ALREADY_GIVEN if item.event_id in given_ids or shown(item.text) else Outcome.GIVEN
+def _without_duplicates(
+    candidates: Sequence[Candidate], sources: Callable[[StoredItem], frozenset[str]]
+) -> list[Candidate]:
+    """One candidate for each text, and for each exchange and the facts in it: the exchange if it says more.
 
-
-def _without_duplicates(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """One candidate for each text; the first reason counts, and an item that is given counts before one that is not."""
+    The first reason counts, and an item that is given counts before one that is not.
+    """
     ordered = sorted(candidates, key=lambda one: one.outcome is not Outcome.GIVEN)
     by_id: dict[int, Candidate] = {}
     for one in ordered:
         by_id.setdefault(one.hit.item.item_id, one)
-    kept = deduplicate((one.hit for one in by_id.values()), same_kind_too=True)
-    return [replace(by_id[hit.item.item_id], hit=hit) for hit in kept]
+    kept: list[Candidate] = []
+    for hit in deduplicate((one.hit for one in by_id.values()), same_kind_too=True):
+        one = replace(by_id[hit.item.item_id], hit=hit)
+        same = next((at for at, other in enumerate(kept) if _is_stated_in(one, other, sources)), None)
+        if same is None:
+            kept.append(one)
+        elif len(hit.item.text) > len(kept[same].hit.item.text) + MAX_EXTRA_CHARS:
+            kept[same] = replace(kept[same], hit=hit)
+    return kept
+
+
+def _is_stated_in(one: Candidate, other: Candidate, sources: Callable[[StoredItem], frozenset[str]]) -> bool:
+    items = one.hit.item, other.hit.item
+    kinds = {item.kind in TURN_KINDS for item in items}
+    return len(kinds) == 2 and not sources(items[0]).isdisjoint(sources(items[1]))

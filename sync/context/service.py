@@ -3,25 +3,26 @@
 import hmac
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.context import selection, store
-from sync.context.budgets import STABLE_CHARS
+from sync.context.budgets import SESSION_TURN_CHARS, STABLE_CHARS
 from sync.context.known_facts import KnownFacts
-from sync.context.model import Candidate, Outcome, Reason, Silence, TurnContext, TurnRequest
+from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, TurnContext, TurnRequest
 from sync.context.stable_block import ShownTexts, StableBlock, framed
-from sync.context.turn_block import turn_block
+from sync.context.turn_block import newer_note, turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
 from sync.document.markdown.language import Language
 from sync.errors import StorageError
-from sync.log.authorship import Author
+from sync.log.authorship import ANSWER, Author
 from sync.log.event_types import FACT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT
+from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, item_part
 from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
 from sync.recall.query import is_context_dependent, parse_query
 from sync.recall.ranking.bm25 import term_weights
@@ -30,6 +31,7 @@ from sync.recall.relevance.calibration import rare_weights
 from sync.recall.relevance.calibration_file import load_calibration
 from sync.recall.relevance.message_signals import MessageSignals, read_signals, without_continuation
 from sync.recall.text.tokenizer import content_terms
+from sync.understanding.model import FactStatus
 
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
@@ -109,27 +111,75 @@ class ContextService:
         candidates, partial = await self._candidates(search, signals, facts)
         query = parse_query(search.query, search.turns, self._clock)
         asks_for_past = signals.refers_to_past or signals.continues or query.is_about_day
+        given_ids, spent = await self._given(request.session_id)
         decided = selection.decide(
-            [one for one in candidates if one.hit.item.event_id not in facts.rejected_ids],
+            [
+                one
+                for one in await self._with_sources(candidates, search, query.terms)
+                if one.hit.item.event_id not in facts.rejected_ids
+            ],
             session_id=request.session_id,
-            given_ids=await self._given_ids(request.session_id),
+            given_ids=given_ids,
             shown=self._texts_of_session(request.session_id).has,
+            sources=facts.sources,
             is_outdated=facts.is_outdated,
             asks_for_past=asks_for_past,
             max_items=request.max_items,
         )
+        language = await self._memory.language()
         chosen = [one.hit for one in decided if one.outcome is Outcome.GIVEN]
+        memories = await self._memories(chosen, facts, language, asks_for_past=asks_for_past)
         text, hits = turn_block(
-            chosen,
+            memories,
             query.terms,
-            fence=self._fence("\n".join(hit.item.text for hit in chosen)),
-            max_chars=request.max_chars,
+            fence=self._fence("\n".join(f"{one.text}\n{one.answer}\n{one.note}" for one in memories)),
+            max_chars=min(request.max_chars, max(SESSION_TURN_CHARS - spent, 0)),
             own_device_ids=self._log.own_device_ids,
-            language=await self._memory.language(),
+            language=language,
         )
         if hits and request.session_id is not None:
-            await self._record_given(request.session_id, [hit.item.event_id for hit in hits])
+            await self._record_given(request.session_id, [hit.item.event_id for hit in hits], spent + len(text))
         return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, hits), partial)
+
+    async def _with_sources(
+        self, candidates: Sequence[Candidate], search: SearchRequest, terms: Mapping[str, float]
+    ) -> list[Candidate]:
+        """The candidates; in place of a daily record the exchanges that it sums up, or nothing if they are gone."""
+        found: list[Candidate] = []
+        for one in candidates:
+            item = one.hit.item
+            is_record = one.outcome is Outcome.GIVEN and item.kind == DAILY_RECORD
+            names = await self._log.database.read(store.sources_of_record, item.event_id) if is_record else ()
+            if names:
+                found += selection.of_record(one, await self._recall().of_events(search, names), terms)
+            else:
+                found.append(one)
+        return found
+
+    async def _memories(
+        self, chosen: Sequence[Hit], facts: KnownFacts, language: Language, *, asks_for_past: bool
+    ) -> list[Memory]:
+        """What is said of the chosen items. An exchange is its question and its answer, whichever was found."""
+        names = [hit.item.event_id for hit in chosen if hit.item.kind == EXCHANGE]
+        sides = await self._recall().of_events(SearchRequest("-"), names)
+        memories = []
+        for hit in chosen:
+            own = {
+                item_part(one.item.item_id, EXCHANGE): one for one in sides if one.item.event_id == hit.item.event_id
+            }
+            asked, answer = own.get("", hit) if hit.item.kind == EXCHANGE else hit, own.get(ANSWER)
+            fact, holds = facts.fact_of(hit.item), facts.present_text(asked.item)
+            is_whole = holds == asked.item.text
+            memories.append(
+                Memory(
+                    replace(hit, item=asked.item),
+                    asked.item.text if asks_for_past else holds,
+                    "" if answer is None or answer is asked or not (is_whole or asks_for_past) else answer.item.text,
+                    "" if is_whole else newer_note(facts.newer_words(asked.item), language),
+                    is_candidate=fact is not None and fact.status is FactStatus.CANDIDATE,
+                )
+            )
+        return memories
 
     async def superseded(self, hits: Sequence[Hit]) -> frozenset[int]:
         """The ids of the items among these hits of which the user has replaced or taken back all that they state."""
@@ -207,19 +257,20 @@ class ContextService:
             self._known = KnownFacts(current.facts, current.outdated_texts, current.edit_events)
         return self._known
 
-    async def _given_ids(self, session_id: str | None) -> frozenset[str]:
+    async def _given(self, session_id: str | None) -> tuple[frozenset[str], int]:
+        """The events of what a session was given, and the characters of its turn blocks."""
         if session_id is None:
-            return frozenset()
+            return frozenset(), 0
         try:
-            return await self._log.database.read(store.given_ids, session_id)
+            return await self._log.database.read(store.given, session_id)
         except StorageError as error:  # a session may be given an item once more
             log.warning("what a session was given cannot be read: %s", type(error).__name__)
-            return frozenset()
+            return frozenset(), 0
 
-    async def _record_given(self, session_id: str, event_ids: Sequence[str]) -> None:
+    async def _record_given(self, session_id: str, event_ids: Sequence[str], spent: int) -> None:
         now, database = to_unix_ms(self._clock.now()), self._log.database
         try:
-            await database.upkeep.run(lambda: database.write(store.record_given, session_id, event_ids, now))
+            await database.upkeep.run(lambda: database.write(store.record_given, session_id, event_ids, spent, now))
         except StorageError as error:  # the context is right all the same
             log.warning("what a session was given was not noted: %s", type(error).__name__)
 

@@ -17,6 +17,7 @@ from sync.log.authorship import ANSWER as ANSWER_PART
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
     DAILY_UNDONE,
+    DAY_FOLDED,
     DEVICE_HIDDEN,
     DOCUMENT_RESTORED,
     ENTRY_ADDED,
@@ -71,6 +72,7 @@ _LINE_PREFIX: Final = re.compile(rf"^(?:[ \t]*[-*+>]+[ \t]+)*(?:{_SPEAKER})?")
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
+EXCHANGE: Final = "exchange"
 LOCAL_KINDS: Final = frozenset(
     {"lesson", "pattern", "note"}
 )  # their texts are sent to no server, not even for embeddings
@@ -264,6 +266,7 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     SECTION_ADDED: _no_items,
     SECTION_REMOVED: _no_items,
     DOCUMENT_RESTORED: _no_items,
+    DAY_FOLDED: _no_items,  # its exchanges are indexed
     PAYLOAD_FORGOTTEN: _no_items,
     PAYLOAD_EXPIRED: _no_items,
     PAYLOAD_REDACTED: _no_items,

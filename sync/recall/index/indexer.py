@@ -51,7 +51,7 @@ from sync.recall.index.extraction import (
 from sync.recall.index.integrity import is_intact
 from sync.recall.index.store import ItemRow
 
-SCHEMA_VERSION: Final = 9  # raised whenever terms, items or tables change
+SCHEMA_VERSION: Final = 10  # raised whenever terms, items or tables change
 CHANGING_TYPES: Final = (  # whose items replace or remove others
     *(ENTRY_EDITED, ENTRY_REMOVED, DAILY_UNDONE, SESSION_EDITED, SESSION_MARKED, SESSION_REMOVED),
     *(LESSON_EDITED, LESSON_REMOVED, MEMORY_NOTE_UPDATED, MEMORY_NOTE_DELETED),

@@ -31,7 +31,7 @@ async def make_home(folder: Path) -> Home:
             await app.memory_service.update(ExchangeInput(f"第 {number} 个问题", f"回答 {number}"))
         assert (await app.recall().search(SearchRequest("问题"))).hits
         await app.lessons().learn("error", {"error": {"message": "an error"}, "tags": ["a"]})
-        await app.log.database.write(context_store.record_given, "s", ["evt_1"], 1)
+        await app.log.database.write(context_store.record_given, "s", ["evt_1"], 1, 1)
     return home
 
 

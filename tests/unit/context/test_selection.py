@@ -17,6 +17,7 @@ def near(item_id: int, relevance: float, text: str = "", **changes: object) -> H
 def decide(candidates: list[Candidate], **changes: object) -> list[Outcome]:
     options = {"session_id": "now", "given_ids": (), "asks_for_past": False, "max_items": 3}
     options |= {"shown": lambda _: False, "is_outdated": lambda _: False}
+    options |= {"sources": lambda item: frozenset({item.event_id})}
     return [one.outcome for one in selection.decide(candidates, **{**options, **changes})]  # type: ignore[arg-type]
 
 
