@@ -1,0 +1,161 @@
+"""Say where the words of another begin in a sentence, and whether it asks. By forms and closed lists of words. Pure."""
+
+import re
+import tomllib
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Final, Literal
+
+Reason = Literal["introduced", "worked on"]
+
+_ASKS: Final = re.compile(
+    r"""(?ix)
+    [?？]["”」』）)\s]*$ | [吗嘛么][\s。！!~～…]*$
+    |(?<!无论)(?<!不管)(?<!不知道)(?<!没)(?:怎么|咋|为什么|为啥|哪[里儿个些种款家]|多少(?!有点)|什么(?!都|的)|啥(?!都))[^，,。]{0,24}$
+    |(?:是不是|能不能|有没有|可不可以|算不算|要不要|该不该|行不行|好不好|对不对|会不会|可以不)[^，,。]{0,24}$
+    |^\W*(?:(?:and|so|but|ok|also|hey|hi|then)[ ,]+)*
+     (?:what(?:'s|s)?|which|who|how(?:'s)?|why|when|where|whats|(?:is|are|was|were|can|could|do|does|did|should|would|has|have|am|will)
+     \s(?:i|you|u|we|he|she|it|they|there|this|that|these|those|the|a|an|my|your|anyone)\b)
+    """
+)
+_ASKS_ABOUT: Final = re.compile(
+    r"""(?ix)
+    (?:这|那|此)(?:样|么做|句话|段话|个?说法|种说法|话|些话|段|句|条|样做|样说)?[^，,。我]{0,6}
+       (?:(?:安全|对的?|靠谱|可信|可靠|是真的|真的|合理)(?:吗|么|嘛|[?？])|对不对|什么意思|啥意思|几个意思)
+    |^[^我]{0,8}(?:什么意思|啥意思)[?？。\s]*$
+    |\b(?:is|are|was)\s(?:this|that|it|he|she|they|what\s\w+\ssaid)\s(?:really\s|actually\s|even\s)?
+       (?:true|right|safe|real|legit|correct|accurate|a\sscam|grammatical)\b
+    |\bwhat\s(?:does|do|did)\s(?:this|that|it|he|she|they)\smean\b|\bfact.?check\b
+    """
+)
+_COLON: Final = re.compile(r"[:：](?!//|\d|[)(DPpo/\\-])|(?<=\s)[-–—→👉]{1,2}(?=\s)|→|👉|——")
+_FIRST_PERSON: Final = re.compile(r"(?i)我|咱|俺|本人|\b(?:i|i'm|im|i've|i'd|my|we|we're|our)\b")
+_DIRECT_SPEECH: Final = re.compile(r"^[^我咱]{1,24}(?:说|写道|表示|回|讲)[，,]\s*(?=我|咱|俺)")
+_SAID_FOR: Final = re.compile(r"(?:就说|就写|你就回|回他说|回她说)(?!明)")
+_ENGLISH_WORD: Final = re.compile(r"[a-z][a-z'.-]*", re.IGNORECASE)
+_NEXT_TEXT: Final = re.compile(
+    r"(?i)(?:这|那|下面|以下|下列|如下)[一两几]?(?:[句段首篇封条则份个]|些|的)?"
+    r"|\b(?:this|these|below|following|the text)\b"
+)
+_REQUEST: Final = re.compile(
+    r"(?i)\W*(?:(?:请|麻烦|帮我|帮忙|给我|你|能不能|可以|please|pls|plz|can|could|u|you|now|then|and|so|ok|okay|hey|hi|just)[\s,，]*)*"
+)
+_LONGEST_HEAD: Final = 160  # characters; what comes later in a sentence introduces nothing
+_SHORT_HEAD: Final = 12  # characters of Chinese, and twice as many of English, before a colon: a name
+
+
+@cache
+def _data() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_data()[name].split())
+
+
+@cache
+def _any_of(name: str) -> re.Pattern[str]:
+    words = sorted(map(re.escape, _words(name)), key=len, reverse=True)
+    text = "|".join(words)
+    return re.compile(rf"(?i)\b(?:{text})\b" if name.endswith("_en") else text)
+
+
+@cache
+def _agent() -> re.Pattern[str]:
+    return re.compile(_data()["agent"].replace("\n", ""))
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence or clause is a question."""
+    return _ASKS.search(text) is not None
+
+
+def asks_about_a_statement(text: str) -> bool:
+    """Whether a sentence asks if what was said is right or safe, or what it means."""
+    return _ASKS_ABOUT.search(text) is not None
+
+
+def speaks_as_an_agent(message: str) -> bool:
+    """Whether a message speaks to or of an assistant as programs and prompts do."""
+    return _agent().search(message) is not None
+
+
+def introduction(sentence: str) -> tuple[int, Reason] | None:
+    """Where the words of another begin in a sentence, and why; at its end if they follow it. None if none are named."""
+    for colon in islice(_COLON.finditer(sentence, 0, _LONGEST_HEAD), 3):
+        if (reason := _reason_of_head(sentence[: colon.start()], sentence[colon.end() :], colon[0])) is not None:
+            return colon.end(), reason
+    if (said := _DIRECT_SPEECH.match(sentence)) is not None:
+        return said.end(), "introduced"
+    if (said := _carried(sentence)) is not None:
+        return said, "introduced"
+    if (said_for := _SAID_FOR.search(sentence)) is not None:
+        return said_for.start(), "introduced"
+    work = _working(sentence)
+    if work is not None:
+        return (len(sentence) if _NEXT_TEXT.search(sentence) else work), "worked on"
+    return None
+
+
+def _reason_of_head(head: str, rest: str, mark: str) -> Reason | None:
+    """What the words before a colon say of those after it."""
+    if _working(head) is not None:
+        return "worked on"
+    if mark not in ":：":
+        return "introduced" if _named(head) and _FIRST_PERSON.search(rest) else None
+    last = re.split(r"[，,。;；]", head)[-1]
+    if _is_own(last):
+        return None
+    if _named(last) or _says(last):
+        return "introduced"
+    is_short = len(head) <= (_SHORT_HEAD if not head.isascii() else 2 * _SHORT_HEAD)
+    return "introduced" if is_short and _FIRST_PERSON.search(rest) else None
+
+
+def _is_own(head: str) -> bool:
+    words = {word.lower() for word in _ENGLISH_WORD.findall(head)}
+    chinese = _any_of("own_heads_zh").search(head) is not None and not _says(head) and not _named(head)
+    return (bool(words & _words("own_heads_en")) and not _says(head)) or chinese
+
+
+def _named(head: str) -> bool:
+    return any(_any_of(f"carriers_{language}").search(head) for language in ("zh", "en"))
+
+
+def _says(head: str) -> bool:
+    """Whether a head ends with a verb of saying whose subject is another."""
+    text = head.strip()
+    if re.search(
+        r"(?i)(?:^|[\s，,])(?:我|我们|i|we)(?:[想再先来也只]|just|will|'d)?\s?(?:说|讲|问|say|said|ask)\S{0,2}$", text
+    ):
+        return False
+    words = _ENGLISH_WORD.findall(text)
+    return text.endswith(tuple(_words("saying_zh"))) or (bool(words) and words[-1].lower() in _words("saying_en"))
+
+
+def _carried(sentence: str) -> int | None:
+    """Where the words begin that a carrier at the beginning says: 置顶写着…, the lyrics go …."""
+    for language in ("zh", "en"):
+        carriers, verbs = _any_of(f"carriers_{language}"), _any_of(f"saying_{language}")
+        carrier = carriers.search(sentence, 0, _LONGEST_HEAD)
+        if carrier is None or _FIRST_PERSON.search(sentence[: carrier.start()]):
+            continue
+        verb = verbs.search(sentence, carrier.end(), min(carrier.end() + 16, len(sentence)))
+        if verb is not None and not _FIRST_PERSON.search(sentence[carrier.end() : verb.start()]):
+            return verb.end()
+        if language == "zh" and (gap := re.match(r"\S{0,4}\s+(?=我|咱|俺)", sentence[carrier.end() :])) is not None:
+            return carrier.end() + gap.end()
+    return None
+
+
+def _working(text: str) -> int | None:
+    """Where the words begin that a request to work on a text takes."""
+    begin = _REQUEST.match(text)
+    start = begin.end() if begin is not None else 0
+    for language, most in (("zh", 8), ("en", 0)):
+        verb = _any_of(f"working_{language}").search(text, start)
+        if verb is not None and verb.start() <= start + most and not _FIRST_PERSON.search(text[start : verb.start()]):
+            return verb.end()
+    return None
