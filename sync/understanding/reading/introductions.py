@@ -89,8 +89,8 @@ def introduction(sentence: str) -> tuple[int, Reason] | None:
             return colon.end(), reason
     if (said := _DIRECT_SPEECH.match(sentence)) is not None:
         return said.end(), "introduced"
-    if (said := _carried(sentence)) is not None:
-        return said, "introduced"
+    if (carried := _carried(sentence)) is not None:
+        return carried, "introduced"
     if (said_for := _SAID_FOR.search(sentence)) is not None:
         return said_for.start(), "introduced"
     work = _working(sentence)

@@ -204,14 +204,14 @@ def _marked(message: str) -> Iterator[_Span]:
 
 def _introduced(message: str, sentences: list[Sentence], marked: Iterable[_Span]) -> Iterator[_Span]:
     """The text that the words before it give to another person, or to be worked on, and what is asked about."""
-    until, reason = -1, Foreign.INTRODUCED
+    until = -1
     for number, one in enumerate(sentences):
         if one.start < until:
             continue
         if any(start <= one.start and one.end <= end for start, end, _ in marked):
             continue
         if (found := introductions.introduction(one.text)) is not None:
-            at, reason = found
+            at, reason = found[0], Foreign(found[1])
             begin = one.start + at
             until = one.end if at < len(one.text) else _end_of_text(sentences, number)
             if reason is Foreign.WORKED_ON and at < len(one.text):
