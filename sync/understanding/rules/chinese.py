@@ -14,7 +14,7 @@ from sync.understanding.rules.chinese_wishes import is_negative, lasts_alone, re
 from sync.understanding.rules.chinese_words import FAMILY, ME
 from sync.understanding.rules.reading import Reading
 from sync.understanding.rules.topics import section_of, tool_role
-from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, Sentence
+from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, TypedSentence
 
 _ANNOUNCEABLE: Final = frozenset({FactKind.KNOWLEDGE, FactKind.IDENTITY, FactKind.HABIT, FactKind.PREFERENCE})
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
@@ -35,7 +35,7 @@ class _Clause:
     is_closed: bool = False  # belongs to no statement: a request, a question, another speaker
 
 
-def read_chinese(sentences: Sequence[Sentence]) -> list[Statement]:
+def read_chinese(sentences: Sequence[TypedSentence]) -> list[Statement]:
     """The statements of the sentences of one message."""
     if any(gates.FICTION.search(sentence.visible) for sentence in sentences):
         return []
@@ -49,7 +49,7 @@ def read_chinese(sentences: Sequence[Sentence]) -> list[Statement]:
     return found or list(_presupposed(sentences))
 
 
-def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
+def _presupposed(sentences: Sequence[TypedSentence]) -> Iterator[Statement]:
     """What a question or request takes for granted about its author: 我用的 Sublime Text 里怎么…, 我家二宝上户口…."""
     for sentence in sentences:
         if any(gate.search(sentence.visible) for gate in (gates.REPORTED, gates.CONDITION, gates.JOKE, gates.SARCASM)):
@@ -61,7 +61,7 @@ def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
                 yield Statement(text, kind, section_of(text, kind, slot), slot)
 
 
-def _clauses(sentence: Sentence) -> Iterator[_Clause]:
+def _clauses(sentence: TypedSentence) -> Iterator[_Clause]:
     visible = sentence.visible
     ends = [match.span() for match in gates.CLAUSE.finditer(visible) if not _in_number(visible, match.start())]
     start = 0
@@ -139,7 +139,7 @@ class _Speaker:
         self.past = self._lasting_past or (gates.PAST.search(text) is not None and not over)
 
 
-def _read_sentence(sentence: Sentence, clauses: list[_Clause], context: _Context) -> None:
+def _read_sentence(sentence: TypedSentence, clauses: list[_Clause], context: _Context) -> None:
     """Read every clause of a sentence."""
     visible = sentence.visible
     context.announced = None
@@ -157,7 +157,7 @@ def _read_sentence(sentence: Sentence, clauses: list[_Clause], context: _Context
     _read_plain_wishes(sentence, clauses)
 
 
-def _read_plain_wishes(sentence: Sentence, clauses: list[_Clause]) -> None:
+def _read_plain_wishes(sentence: TypedSentence, clauses: list[_Clause]) -> None:
     """A request without a word of duration counts if a fact explains it: before it, or as a part of its statement."""
     if sentence.is_question:
         return
@@ -199,7 +199,7 @@ def _attach_to_reasons(clauses: list[_Clause]) -> None:
             is_reason = is_reason and not clause.is_closed
 
 
-def _read(clause: _Clause, sentence: Sentence, context: _Context, *, foreign: bool, past: bool, kin: bool) -> None:
+def _read(clause: _Clause, sentence: TypedSentence, context: _Context, *, foreign: bool, past: bool, kin: bool) -> None:
     text = clause.text
     if gates.QUESTION.search(text):
         clause.is_closed = True
@@ -253,7 +253,7 @@ def _read_from_context(text: str, context: _Context, *, kin: bool) -> Reading | 
     return None
 
 
-def _statements(sentence: Sentence, clauses: list[_Clause], *, correction: bool) -> Iterator[Statement]:
+def _statements(sentence: TypedSentence, clauses: list[_Clause], *, correction: bool) -> Iterator[Statement]:
     """Join what belongs together and make statements of it."""
     at = 0
     while at < len(clauses):
@@ -299,7 +299,7 @@ def _is_one_statement(before: _Clause, after: _Clause) -> bool:
     return is_contrast or gates.LINKS.match(after.text) is not None
 
 
-def _statement(sentence: Sentence, clauses: Sequence[_Clause], *, correction: bool) -> Statement:
+def _statement(sentence: TypedSentence, clauses: Sequence[_Clause], *, correction: bool) -> Statement:
     start, end = clauses[0].start, clauses[-1].end
     readings = [clause.reading for clause in clauses if clause.reading is not None]
     reading = next((one for one in readings if not one.is_tentative), readings[0])

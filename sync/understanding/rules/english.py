@@ -19,7 +19,7 @@ from sync.understanding.rules.topics import (
     section_of,
     tool_role,
 )
-from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, Sentence
+from sync.understanding.rules.typed_text import HIDDEN, MAX_CLAUSE_LENGTH, MAX_HIDDEN, TypedSentence
 
 _TENTATIVE_CONFIDENCE: Final = TENTATIVE - 0.1
 
@@ -35,7 +35,7 @@ class _Piece:
     is_closed: bool = False
 
 
-def read_english(sentences: Sequence[Sentence]) -> list[Statement]:
+def read_english(sentences: Sequence[TypedSentence]) -> list[Statement]:
     """The statements of the sentences of one message."""
     if any(gates.FICTION.search(sentence.visible) for sentence in sentences):
         return []
@@ -49,7 +49,7 @@ def read_english(sentences: Sequence[Sentence]) -> list[Statement]:
     return found or list(_presupposed(sentences))
 
 
-def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
+def _presupposed(sentences: Sequence[TypedSentence]) -> Iterator[Statement]:
     """What a question or request takes for granted about its author: resize these for my Etsy shop."""
     for sentence in sentences:
         match = grammar.PRESUPPOSED.search(sentence.visible)
@@ -58,7 +58,7 @@ def _presupposed(sentences: Sequence[Sentence]) -> Iterator[Statement]:
             yield Statement(match[0], kind, section_of(match[0], kind, None))
 
 
-def _pieces(sentence: Sentence) -> Iterator[_Piece]:
+def _pieces(sentence: TypedSentence) -> Iterator[_Piece]:
     visible = sentence.visible.replace("\u2019", "'")
     spans = [match.span() for match in gates.CLAUSE.finditer(visible) if not _joins_nouns(visible, match)]
     start = 0
@@ -83,7 +83,7 @@ def _joins_nouns(visible: str, mark: re.Match[str]) -> bool:
     return before is not None and re.match(r"(?i)\s*and (?:i|my|our|the)\b", visible[mark.start() :]) is not None
 
 
-def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, correction: bool) -> bool:
+def _read_sentence(sentence: TypedSentence, pieces: list[_Piece], *, kin: bool, correction: bool) -> bool:
     """Read every clause; return whether the last one was about the author's family."""
     foreign = False
     if any(gate.search(sentence.visible) for gate in (gates.SARCASM, gates.JOKE)):
@@ -112,7 +112,7 @@ def _read_sentence(sentence: Sentence, pieces: list[_Piece], *, kin: bool, corre
     return kin
 
 
-def _read_duration(sentence: Sentence, pieces: list[_Piece]) -> None:
+def _read_duration(sentence: TypedSentence, pieces: list[_Piece]) -> None:
     """Apply what the first or the last clause says of all requests: for tonight, nothing spicy; no emojis, always."""
     if len(pieces) > 1 and gates.ONCE_FIRST.match(pieces[0].text):
         for piece in pieces:
@@ -131,7 +131,7 @@ def _is_foreign(text: str, *, was_foreign: bool) -> bool:
     return was_foreign and re.match(r"(?i)(?:i|i'm|im|i've|my|we|our)\b", text) is None
 
 
-def _read(piece: _Piece, sentence: Sentence, *, foreign: bool, kin: bool, correction: bool) -> Reading | None:
+def _read(piece: _Piece, sentence: TypedSentence, *, foreign: bool, kin: bool, correction: bool) -> Reading | None:
     text = piece.text
     if (polite := _POLITE.match(text)) is not None and not foreign and _asks_for_replies(text):
         return _lasting_wish(polite["wish"])
@@ -238,7 +238,7 @@ _KIN_PRONOUN: Final = re.compile(r"(?i)(?:she|he|they)\b")
 _KIN_STATE: Final = re.compile(r"(?i)(?:she|he|they)(?:'s| is| has| lives?| was born| works?| can't| doesn't|'re)\b")
 
 
-def _wish(text: str, sentence: Sentence) -> Reading | None:
+def _wish(text: str, sentence: TypedSentence) -> Reading | None:
     """A lasting request; not one about the task at hand."""
     if sentence.is_question or (sentence.is_heading and gates.STANDING.search(text) is None):
         return None
@@ -315,7 +315,7 @@ _NEGATION: Final = re.compile(
 )
 
 
-def _join(sentence: Sentence, pieces: list[_Piece], *, correction: bool) -> Iterator[Statement]:
+def _join(sentence: TypedSentence, pieces: list[_Piece], *, correction: bool) -> Iterator[Statement]:
     """Make statements of the clauses that say something, each with the remarks that only add to it."""
     at = 0
     while at < len(pieces):
@@ -331,7 +331,7 @@ def _join(sentence: Sentence, pieces: list[_Piece], *, correction: bool) -> Iter
         at = last + 1
 
 
-def _statement(sentence: Sentence, pieces: Sequence[_Piece], *, correction: bool) -> Statement:
+def _statement(sentence: TypedSentence, pieces: Sequence[_Piece], *, correction: bool) -> Statement:
     start, end = pieces[0].start, pieces[-1].end
     readings = [piece.found for piece in pieces if piece.found is not None]
     reading = next((one for one in readings if not one.is_tentative), readings[0])

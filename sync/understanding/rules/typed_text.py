@@ -143,7 +143,7 @@ _TEXT_TASK: Final = re.compile(  # a request about a text in the same message wi
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class TypedSentence:
     """A sentence of the message: its words, and the same with quotations and code hidden, of equal length."""
 
     text: str
@@ -155,7 +155,7 @@ class Sentence:
         return self.visible.rstrip().endswith(("?", "？"))
 
 
-def typed_sentences(message: str) -> list[Sentence]:
+def typed_sentences(message: str) -> list[TypedSentence]:
     """The sentences that the sender typed, in their order; none in doubt."""
     if len(message) > MAX_MESSAGE_LENGTH:
         return []
@@ -184,7 +184,7 @@ def _typed_lines(message: str) -> list[str]:
     return lines
 
 
-def _sentences(line: str) -> Iterator[Sentence]:
+def _sentences(line: str) -> Iterator[TypedSentence]:
     """The sentences of a line up to text that another person may have written."""
     visible = _QUOTED.sub(lambda match: HIDDEN * len(match[0]), line)
     if _TEXT_TASK.search(visible):
@@ -195,7 +195,7 @@ def _sentences(line: str) -> Iterator[Sentence]:
             continue
         foreign = _foreign_colon(visible[start : match.end()])
         end = match.end() if foreign is None else start + foreign.start()
-        yield Sentence(line[start:end], visible[start:end], is_heading=foreign is not None)
+        yield TypedSentence(line[start:end], visible[start:end], is_heading=foreign is not None)
         if foreign is not None and (foreign[0] not in ":：" or _FOREIGN_HEAD.search(visible[start:end])):
             return
         start = match.end()
