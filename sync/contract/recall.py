@@ -44,9 +44,9 @@ class TalkPartJson(TypedDict):
 class HitJson(TypedDict):
     """`around`: the messages before and after it; `also`: events that say the same, folded into this hit.
 
-    `relevance`: the probability that it matters for the question, 0 to 1, whatever else was found. `talk`: the same
-    conversation as other kinds of items; missing if there are none. `superseded`: the user has said otherwise since, or
-    taken it back; missing if not.
+    `relevance` and `score`: the probability that it matters for the question, 0 to 1, whatever else was found; the
+    order of the hits is another one. `talk`: the same conversation as other kinds of items; missing if there are none.
+    `superseded`: the user has said otherwise since, or taken it back; missing if not.
     """
 
     eventId: str
@@ -181,7 +181,7 @@ def hit_to_json(value: "Hit", own_device_ids: "Collection[str]") -> HitJson:
         "text": kept.text,
         "date": kept.date,
         "ts": kept.ts,
-        "score": round(value.score, SCORE_DIGITS),
+        "score": round(value.relevance, SCORE_DIGITS),
         "parts": {
             "keyword": round(parts.keyword, SCORE_DIGITS),
             "semantic": None if parts.semantic is None else round(parts.semantic, SCORE_DIGITS),

@@ -43,12 +43,11 @@ def with_relevance(
 def rank_hits(
     connection: Transaction, ranked: Sequence[FusedItem], query: ParsedQuery, preset: Preset, *, limit: int, now_ms: int
 ) -> list[Hit]:
-    """The best items as hits, best first. Quoted phrases are required, unless no item holds them."""
+    """The best items as hits, best first; those with the quoted phrases before the others."""
     first = ranked[: max(MAX_RANKED_ITEMS, limit * 3)]
     loaded = {item.item_id: item for item in store.load_items(connection, [item.item_id for item in first])}
-    every = [_score_hit(item, loaded[item.item_id], query, preset, now_ms) for item in first if item.item_id in loaded]
-    hits = [hit for hit in every if matches_phrases(hit.item.text, query.phrases)] or every
-    hits.sort(key=lambda hit: (-hit.score, -hit.item.item_id))
+    hits = [_score_hit(item, loaded[item.item_id], query, preset, now_ms) for item in first if item.item_id in loaded]
+    hits.sort(key=lambda hit: (not matches_phrases(hit.item.text, query.phrases), -hit.score, -hit.item.item_id))
     return add_neighbours(connection, group_conversations(deduplicate(hits))[:limit])
 
 

@@ -1,8 +1,8 @@
 """Parse a message or a search into terms, phrases and a time span. Pure.
 
-A hit must contain quoted phrases. Relative days in a short query are a filter; in a longer message, or written as a
-calendar date, they are only a preference (`is_preference`). A message of pointing words alone (继续, "do it") is
-replaced by the turns before it.
+Hits with quoted phrases come first. Relative days in a short query put what was recorded then before the rest; in a
+longer message, or written as a calendar date, they are only a preference (`is_preference`). A message of pointing words
+alone (继续, "do it") is replaced by the turns before it.
 """
 
 import re
@@ -14,7 +14,7 @@ import msgspec
 
 from sync.clock import Clock, to_unix_ms
 from sync.recall.ranking.bm25 import term_weights
-from sync.recall.text.date_expressions import DateSpan, find_date_span
+from sync.recall.text.date_expressions import DateSpan, NamedDay, find_date_span, named_days
 from sync.recall.text.tokenizer import content_terms, normalise, tokenize
 
 MAX_QUERY_CHARS: Final = 8_000  # the last ones: a dialogue ends with its current subject
@@ -50,10 +50,10 @@ work worked working you
 
 
 class ParsedQuery(msgspec.Struct, frozen=True):
-    """Terms with their weights, required phrases, and a time span.
+    """Terms with their weights, preferred phrases, and a time span.
 
-    `is_preference`: items in the span score higher, instead of excluding others. `text`: for the query's vector.
-    `is_about_day`: the query is about nothing but its span, such as 昨天干了什么.
+    `is_preference`: items in the span score higher, instead of coming first. `text`: for the query's vector.
+    `is_about_day`: the query is about nothing but its span, such as 昨天干了什么; `named_day`: if that is one day.
     """
 
     text: str
@@ -63,6 +63,7 @@ class ParsedQuery(msgspec.Struct, frozen=True):
     until_ms: int | None = None
     is_preference: bool = False
     is_about_day: bool = False
+    named_day: NamedDay | None = None
 
 
 def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
@@ -79,7 +80,8 @@ def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
         return ParsedQuery(text, terms, phrases)
     is_filter = not span.is_calendar_date and "\n" not in text.strip() and len(terms) <= SHORT_QUERY_TERMS
     is_about_day = not phrases and _names_no_subject(f"{text[: span.start]} {text[span.end :]}")
-    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter, is_about_day)
+    day = _named_day(span, text) if is_about_day and span.first == span.last else None
+    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter, is_about_day, day)
 
 
 def is_context_dependent(text: str) -> bool:
@@ -96,6 +98,13 @@ def _names_no_subject(text: str) -> bool:
     words = re.findall(r"[a-z']+", folded)
     rest = re.sub(r"[a-z'\W_]+", "", folded)
     return _ANYTHING_CHINESE.fullmatch(rest) is not None and all(word in _ANYTHING_ENGLISH for word in words)
+
+
+def _named_day(span: DateSpan, text: str) -> NamedDay:
+    """The day of a span, without a year if the text names none."""
+    day = NamedDay(span.first.year, span.first.month, span.first.day)
+    yearless = day._replace(year=None)
+    return yearless if yearless in named_days(text) else day
 
 
 def matches_phrases(text: str, phrases: Sequence[str]) -> bool:

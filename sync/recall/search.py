@@ -26,8 +26,8 @@ from sync.recall.query import ParsedQuery, parse_query
 from sync.recall.ranking.bm25 import NEIGHBOUR_SHARE, KeywordMatch, collect_candidates, score_candidates, term_values
 from sync.recall.ranking.document_frequency import COMMON_TERM_ITEMS, DocumentFrequencyCache
 from sync.recall.ranking.fusion import customised_preset, fuse
-from sync.recall.ranking.present_first import present_first
 from sync.recall.semantic.semantic_index import QueryVector, SemanticIndex
+from sync.recall.text.date_expressions import NamedDay
 from sync.runtime.change_counter import wait_for_any_change
 from sync.settings.sections import RecallSettings
 
@@ -210,24 +210,28 @@ class RecallService:
     async def _search_scope(
         self, request: SearchRequest, query: ParsedQuery, query_vector: asyncio.Task[QueryVector]
     ) -> SearchResult:
+        whole = ItemFilter(request.project_ids, request.since_ms, request.until_ms, request.kinds, request.hidden_ids)
         names_span = query.since_ms is not None and request.since_ms is None and request.until_ms is None
-        if names_span and (query.is_about_day or not query.is_preference):
-            span = ItemFilter(request.project_ids, query.since_ms, query.until_ms, request.kinds, request.hidden_ids)
-            if query.is_about_day:
-                return await self._items_of_span(request, span)
-            result = await self._search_filtered(request, query, query_vector, span)
-            if result.hits:
-                return result
-        return await self._search_filtered(
-            request,
-            query,
-            query_vector,
-            ItemFilter(request.project_ids, request.since_ms, request.until_ms, request.kinds, request.hidden_ids),
-        )
+        if not names_span or (query.is_preference and not query.is_about_day):
+            return await self._search_filtered(request, query, query_vector, whole)
+        span = replace(whole, since_ms=query.since_ms, until_ms=query.until_ms)
+        if query.is_about_day:
+            return await self._items_of_day(request, query.named_day, span, whole)
+        result = await self._search_filtered(request, query, query_vector, span)
+        if len(result.hits) >= request.limit:
+            return result
+        anywhere = await self._search_filtered(request, query, query_vector, whole)
+        if not result.hits:
+            return anywhere
+        first = {hit.item.item_id for hit in result.hits}
+        others = [hit for hit in anywhere.hits if hit.item.item_id not in first]
+        return replace(result, hits=(*result.hits, *others)[: request.limit])
 
-    async def _items_of_span(self, request: SearchRequest, span: ItemFilter) -> SearchResult:
-        """The items of a day, for a question of nothing but that day: daily records first, then the most important."""
-        found = await self._unranked_hits(lambda connection: store.best_items(connection, span, MAX_RANKED_ITEMS))
+    async def _items_of_day(
+        self, request: SearchRequest, day: NamedDay | None, span: ItemFilter, whole: ItemFilter
+    ) -> SearchResult:
+        """What was recorded in a span, daily records first, then the most important; then what names its day."""
+        found = await self._unranked_hits(lambda connection: _items_of_day(connection, day, span, whole))
         hits = await self._log.database.read(add_neighbours, deduplicate(found)[: request.limit])
         return SearchResult(tuple(hits), "off", span.since_ms, span.until_ms)
 
@@ -251,7 +255,7 @@ class RecallService:
                 scores = _semantic_scores(connection, vector_query, words, item_filter, self._document_frequencies)
             order = fuse(words, scores, preset)
             hits = rank_hits(connection, order, query, preset, limit=request.limit, now_ms=now_ms)
-            return present_first(with_relevance(hits, query, vector_query, vector.model), query), semantic
+            return with_relevance(hits, query, vector_query, vector.model), semantic
 
         hits, semantic = await self._log.database.read(rank)
         return SearchResult(tuple(hits), semantic, item_filter.since_ms, item_filter.until_ms)
@@ -296,6 +300,15 @@ class RecallService:
 
     def _is_index_complete(self, connection: Transaction) -> bool:
         return not self.projection_runner.backlog(connection) and store.is_created(connection)
+
+
+def _items_of_day(connection: Transaction, day: NamedDay | None, span: ItemFilter, whole: ItemFilter) -> list[int]:
+    found = store.best_items(connection, span, MAX_RANKED_ITEMS)
+    if day is not None:
+        possible = store.items_with_terms(connection, day.index_terms(), whole, MAX_RANKED_ITEMS)
+        texts = store.item_texts(connection, possible)
+        found += [item_id for item_id in possible if day.is_named_in(texts[item_id])]
+    return list(dict.fromkeys(found))
 
 
 def _searched_part(
@@ -355,7 +368,7 @@ def _keyword_matches(
     for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):
         if rows_left <= 0:
             break
-        items_by_term[term] = store.items_with_term(connection, term, searched, rows_left)
+        items_by_term[term] = store.items_with_terms(connection, [[term]], searched, rows_left)
         rows_left -= len(items_by_term[term])
     values = term_values(query.terms, counts, items=items)
     candidates = collect_candidates(values, items_by_term, MAX_SCORED_ITEMS)

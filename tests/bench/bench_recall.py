@@ -42,11 +42,10 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _quality(folder: Path) -> None:
     memories, queries = _rows(folder / "memories.jsonl"), _rows(folder / "queries-dev.jsonl")
-    wanted = [[f"m{name}" for name in query["relevant"]] for query in queries]
     with tempfile.TemporaryDirectory() as place:
         async with open_recall_harness(Path(place), embedder=LocalEmbedder(), patience=recall.PATIENCE) as harness:
-            for memory in memories:
-                await harness.record_texts(memory["text"], event_id=f"m{memory['id']}")
+            ids = {memory["id"]: (await harness.record_texts(memory["text"]))[0] for memory in memories}
+            wanted = [[ids[name] for name in query["relevant"]] for query in queries]
             await harness.embed()
             for name, shown in (("the user's turns", _users_turns), ("the dialogue", "\n".join)):
                 asked = [shown(query["dialogue"]) for query in queries]

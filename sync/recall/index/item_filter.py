@@ -1,6 +1,7 @@
 """Which items a search may return, as conditions in SQL and in the term index. Pure."""
 
 import json
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -49,12 +50,10 @@ class ItemFilter(msgspec.Struct, frozen=True):
         parameters = [value for _, values in conditions for value in values]
         return "".join(f" and {text}" for text, _ in conditions), parameters
 
-    def match(self, *terms: str) -> str:
-        """A full-text query for items of the projects with these terms."""
-        parts = [_quoted(term) for term in terms]
-        if self.project_ids:
-            parts.append(f"({' OR '.join(_quoted(project_term(name)) for name in self.project_ids)})")
-        return " AND ".join(parts)
+    def match(self, *terms: Collection[str]) -> str:
+        """A full-text query for items of the projects that have one term of each group."""
+        groups = (*terms, tuple(map(project_term, self.project_ids)))
+        return " AND ".join(f"({' OR '.join(map(_quoted, group))})" for group in groups if group)
 
 
 def project_term(project_id: str) -> str:

@@ -169,7 +169,7 @@ def count_items_with_term(connection: Transaction, term: str, limit: int) -> int
         .execute(
             "select count(*), min(rowid), max(rowid) from"
             " (select rowid from recall_words where recall_words match ? limit ?)",
-            (ItemFilter().match(term), limit),
+            (ItemFilter().match([term]), limit),
         )
         .fetchone()
     )
@@ -189,8 +189,10 @@ def with_id_bounds(connection: Transaction, item_filter: ItemFilter) -> ItemFilt
     return None if first is None else replace(item_filter, id_bounds=(first, last))
 
 
-def items_with_term(connection: Transaction, term: str, item_filter: ItemFilter, limit: int) -> list[int]:
-    """The newest items with a term, passed as one JSON value because thousands of rows would be slow.
+def items_with_terms(
+    connection: Transaction, terms: Sequence[Collection[str]], item_filter: ItemFilter, limit: int
+) -> list[int]:
+    """The newest items with a term of each group, passed as one JSON value because thousands of rows would be slow.
 
     Hidden items are among them.
     """
@@ -199,7 +201,7 @@ def items_with_term(connection: Transaction, term: str, item_filter: ItemFilter,
     if item_filter.id_bounds is not None:
         where, parameters = f" and w.rowid between ? and ?{where}", [*item_filter.id_bounds, *parameters]
     found = f"select w.rowid as id from recall_words w{joined} where w.recall_words match ?{where}"
-    return _ids(connection, f"{found} order by w.rowid desc limit ?", (item_filter.match(term), *parameters, limit))
+    return _ids(connection, f"{found} order by w.rowid desc limit ?", (item_filter.match(*terms), *parameters, limit))
 
 
 def matching_among(connection: Transaction, item_ids: Collection[int], item_filter: ItemFilter) -> Collection[int]:

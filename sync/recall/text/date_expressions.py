@@ -11,6 +11,8 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final, NamedTuple
 
+from sync.recall.text.stemming import stem
+
 _DAYS: Final = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日": 6, "天": 6}
 _WEEKDAYS: Final = [name.lower() for name in calendar.day_name]
 _MONTHS: Final = [name.lower() for name in calendar.month_name]
@@ -32,6 +34,7 @@ _SEASONS: Final = {  # and their first months
     "春天": 3, "spring": 3, "夏天": 6, "summer": 6, "秋天": 9, "autumn": 9, "fall": 9, "冬天": 12, "winter": 12,
 }  # fmt: skip
 _YEARS_BACK: Final = {"今年": 0, "this": 0, "去年": 1, "last": 1, "前年": 2}
+_END_OF_LEAP_YEAR: Final = date(2024, 12, 31)  # a day without a year is read as one of it
 _COUNT: Final = r"\d{1,3}|" + "|".join(sorted(_ENGLISH_NUMBERS, key=len, reverse=True))
 
 
@@ -46,6 +49,45 @@ class DateSpan(NamedTuple):
     start: int
     end: int
     is_calendar_date: bool
+
+
+class NamedDay(NamedTuple):
+    """A day as a text names it; `year` is None for 12月3日."""
+
+    year: int | None
+    month: int
+    day: int
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text names this day; without a year, that of any year."""
+        return any(
+            (self.month, self.day) == (named.month, named.day) and self.year in {None, named.year}
+            for named in named_days(text)
+        )
+
+    def index_terms(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Terms of which a text that names the day has one for the month and one for the day."""
+        name = _MONTHS[self.month]
+        return _number_terms(self.month) | {stem(name), stem(name[:3]), stem(name[:4])}, _number_terms(self.day)
+
+
+def named_days(text: str) -> frozenset[NamedDay]:
+    """The days that a text names by month and day."""
+    found = set()
+    for pattern, read in _PATTERNS:
+        if read in {_calendar_day, _english_day} and "d" in pattern.groupindex:
+            for match in pattern.finditer(text):
+                with suppress(ValueError):
+                    day, _ = read(match, _END_OF_LEAP_YEAR)
+                    found.add(NamedDay(day.year if match["y"] else None, day.month, day.day))
+    return frozenset(found)
+
+
+def _number_terms(number: int) -> frozenset[str]:
+    """How the index has a number of a date: 3, 03, 三; of 二十三 the last two characters."""
+    tens, ones = divmod(number, 10)
+    chinese = f"{_DIGITS[tens - 1] if tens > 1 else ''}{'十' if tens else ''}{_DIGITS[ones - 1] if ones else ''}"
+    return frozenset({str(number), f"{number:02}", chinese[-2:]})
 
 
 def find_date_span(text: str, today: date) -> DateSpan | None:

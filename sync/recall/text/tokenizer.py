@@ -30,6 +30,7 @@ _UNSPACED: Final = (
 _LETTER: Final = rf"[^\W{_UNSPACED}]"
 _RUNS: Final = re.compile(rf"([{_UNSPACED}]+)|({_LETTER}(?:(?:{_LETTER}|[./#+@:\-])*{_LETTER})?(?:\+\+|#)?)")
 _PARTS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
+_NUMBERED: Final = re.compile(r"[a-zA-Z]{2,}(?=\d)")  # a name before its number: PostgreSQL16
 
 
 class TermKind(Enum):
@@ -110,9 +111,10 @@ def _word_terms(run: str) -> Iterator[Term]:
 
 
 def _word_forms(run: str) -> list[str]:
-    """The stem of a word, or an identifier and the stems of its parts."""
-    whole = run.lower()[:MAX_TERM_CHARS]
+    """The stem of a word, or an identifier, the stems of its parts and of the letters before its numbers."""
+    whole = stem(run.lower()[:MAX_TERM_CHARS])
     parts = _PARTS.findall(run)
     if len(parts) < 2:
-        return [stem(whole)]
-    return [whole, *[stem(part.lower()[:MAX_TERM_CHARS]) for part in parts]]
+        return [whole]
+    names = [name for name in _NUMBERED.findall(run) if name not in parts]
+    return [whole, *[stem(part.lower()[:MAX_TERM_CHARS]) for part in (*names, *parts)]]

@@ -28,6 +28,7 @@ FACTS = (
     "项目使用 FastAPI 与 PostgreSQL",
     "The children were running in the park yesterday",
     "fetchUserById 返回 E1001 时检查 retry_count",
+    "桌面端是 Electron35，缓存在 SQLite3",
 )
 
 
@@ -47,6 +48,8 @@ FACTS = (
         ("user id", FACTS[5]),
         ("RETRY_COUNT", FACTS[5]),
         ("ＦａｓｔＡＰＩ", FACTS[3]),
+        ("sqlite", FACTS[6]),
+        ("electron", FACTS[6]),
     ],
 )
 async def test_words_of_any_length_script_and_form_are_found(tmp_path: Path, query: str, expected: str) -> None:
@@ -298,12 +301,12 @@ async def test_hidden_items_are_no_hits(tmp_path: Path) -> None:
         assert await harness.texts_found("部署", hidden_ids=("e1",)) == ["部署在周六"]
 
 
-async def test_a_day_in_words_narrows_and_is_dropped_where_that_leaves_nothing(tmp_path: Path) -> None:
+async def test_what_was_recorded_on_a_day_in_words_comes_first_and_the_rest_after_it(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:  # it is 2026-02-02, a Monday
         await harness.record_texts("部署失败了", ts="2026-02-01T10:00:00.000Z")
         await harness.record_texts("部署成功了", ts="2026-01-20T10:00:00.000Z")
-        assert await harness.texts_found("昨天的部署") == ["部署失败了"]
-        assert await harness.texts_found("上上周的部署") == ["部署成功了"]
+        assert await harness.texts_found("昨天的部署") == ["部署失败了", "部署成功了"]
+        assert await harness.texts_found("上上周的部署") == ["部署成功了", "部署失败了"]
         assert len(await harness.texts_found("去年的部署")) == 2
 
 
@@ -352,12 +355,23 @@ async def test_a_quoted_phrase_that_nothing_holds_is_no_condition(tmp_path: Path
         assert await harness.texts_found('When did Melanie read "nothing was impossible"') != []
 
 
-async def test_the_present_answer_comes_before_the_one_that_it_replaced(tmp_path: Path) -> None:
+async def test_a_date_alone_finds_what_names_that_day_whenever_it_was_recorded(tmp_path: Path) -> None:
+    named = "牙医预约改到2026年12月3日下午三点", "交房租的日子是12月3日", "Release is on 2026-12-03"
     async with open_recall_harness(tmp_path) as harness:
-        await harness.record_texts("我的办公室在国贸三期", ts="2025-01-01T04:00:00.000Z")
-        await harness.record_texts("我的办公室现在搬到望京园区了", ts="2025-12-01T04:00:00.000Z")
-        found = await harness.texts_found("我的办公室在哪里")
-        assert found == ["我的办公室现在搬到望京园区了", "我的办公室在国贸三期"]
+        await harness.record_texts(*named, "有 12 个人，3 天后出发", "护照十二月四日到期")
+        assert set(await harness.texts_found("12月3日")) == set(named)
+        assert set(await harness.texts_found("十二月三日")) == set(named)
+        assert set(await harness.texts_found("2026年12月3日")) == {named[0], named[2]}
+        assert set(await harness.texts_found("2026-12-03")) == {named[0], named[2]}
+        assert set(await harness.texts_found("what happened on December 4")) == {"护照十二月四日到期"}
+
+
+async def test_what_holds_a_quoted_phrase_comes_first_and_the_rest_after_it(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path) as harness:
+        await harness.record_texts("火锅店老灶火锅", "开了一家新的火锅店在楼下那条街的拐角处")
+        assert await harness.texts_found("新的“火锅店”") != []
+        assert len(await harness.texts_found("“新的火锅”")) == 2
+        assert (await harness.texts_found("“新的火锅”"))[0].startswith("开了")
 
 
 async def test_importance_and_marks_move_a_hit_and_sensitive_ones_are_not_kept(tmp_path: Path) -> None:
@@ -541,7 +555,7 @@ async def _many(harness: RecallHarness, count: int, *, first: int = 1, text: str
 def _picture(connection: Transaction) -> tuple[Any, ...]:
     rows = [row._replace(first_id=0) for row in store.all_rows(connection)]
     terms = sorted({word for row in rows for word in row.terms()})
-    words = [(term, store.items_with_term(connection, term, ItemFilter(), 1_000)) for term in terms]
+    words = [(term, store.items_with_terms(connection, [[term]], ItemFilter(), 1_000)) for term in terms]
     return rows, words, store.item_totals(connection)
 
 

@@ -22,6 +22,8 @@ def texts(text: str) -> set[str]:
         ("fetchUserById", {"fetchuserbyid", "fetch", "user", "id"}),
         ("retry_count", {"retry_count", "retri", "count"}),
         ("src/app.py", {"src/app.py", "app", "py"}),
+        ("数据库是PostgreSQL16", {"postgresql16", "postgresql", "16"}),
+        ("userStories", {"userstori", "user", "stori"}),
         ("HTTP E1001", {"http", "e1001"}),
         ("C++ 与 C#", {"c++", "c#", "与"}),
         ("Bart在海边", {"bart", "海边"}),
