@@ -14,10 +14,10 @@ from sync.document.markdown.language import EN, WORDS, ZH, Language
 from sync.log.authorship import UNPROVEN, Author, label_key
 from sync.log.model import Door
 from sync.recall.model import Hit
-from sync.recall.relevance.message_signals import is_small_talk
 from sync.recall.text.echo_filter import LINE_PREFIX
 from sync.recall.text.tokenizer import tokenize
 from sync.redaction.prompt_fence import neutralise
+from sync.small_talk import is_small_talk
 from sync.understanding.model import Fact
 
 EXCERPT_SENTENCES: Final = 2

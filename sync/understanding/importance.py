@@ -9,16 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sync.small_talk import is_small_talk
 from sync.understanding.extractor import extract_statements
 from sync.understanding.model import Change, FactKind, Statement
 from sync.understanding.rules.typed_text import typed_sentences
-
-_SMALL_TALK: Final = re.compile(
-    r"(?i)^(?:你好|您好|嗨|哈喽|早上?好|晚安|在吗|谢谢你?|多谢|辛苦了|好的?|嗯+|哦|可以|收到|明白了?|知道了"
-    r"|没事了?|再见|拜拜|哈+|继续|下班啦?"
-    r"|hi|hello|hey|thanks?|thank you|ok(?:ay)?|bye|good (?:morning|night)|got it|sure|yes|no|cool"
-    r"|nice)[\s。！!~～,，.呀啊哦的了吧]*$"
-)
 
 
 def _signal(name: str, weight: float, pattern: str) -> tuple[str, float, re.Pattern[str]]:
@@ -105,11 +99,6 @@ class ImportancePart:
 
     name: str
     weight: float
-
-
-def is_small_talk(user_message: str) -> bool:
-    """Whether a message is a greeting, thanks or the like, and nothing else."""
-    return _SMALL_TALK.match(user_message.strip()) is not None
 
 
 def explain_importance(

@@ -172,7 +172,8 @@ def _is_repeat(event: Event, exchange: ExchangeInput, redacted: RedactedExchange
 
 def _importance_in_document(redacted: RedactedExchange, threshold: float) -> float:
     """The importance of an exchange, as far as the threshold needs it: the whole estimate takes a millisecond."""
-    from sync.understanding.importance import SMALL_TALK, estimate_importance, is_small_talk  # noqa: PLC0415
+    from sync.small_talk import is_small_talk  # noqa: PLC0415
+    from sync.understanding.importance import SMALL_TALK, estimate_importance  # noqa: PLC0415
 
     if is_small_talk(redacted.user_message):
         return SMALL_TALK

@@ -5,20 +5,6 @@ import pytest
 from sync.recall.relevance.message_signals import asks_for_memory, read_signals
 
 
-@pytest.mark.parametrize(
-    "message", ["谢谢", "好的，收到！", "继续", "666", "哈哈哈哈", "thanks a lot", "ok", "happy new year!", "👍", "？"]
-)
-def test_small_talk_has_no_subject(message: str) -> None:
-    assert read_signals(message).is_small_talk
-
-
-@pytest.mark.parametrize(
-    "message", ["火锅", "我喜欢什么", "what do I like", "my idea", "37*48", "谢谢你推荐的火锅店", "deploy"]
-)
-def test_a_message_with_a_subject_is_no_small_talk(message: str) -> None:
-    assert not read_signals(message).is_small_talk
-
-
 def test_in_a_request_the_user_is_no_subject() -> None:
     assert read_signals("帮我翻译这句话").self_mentions == 0
     assert read_signals("tell me a joke").self_mentions == 0
