@@ -1,10 +1,10 @@
 """The SQL of replication: what to push, and applying an answer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, text
 
 from sync.clock import Clock, timestamp
 from sync.cloud.port import SyncAnswer
@@ -19,7 +19,7 @@ from sync.log.envelope import bounded_hlc
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.identity import store as identity_store
 from sync.log.identity.same_event import winner_at_server
-from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor, replicable_events
+from sync.log.model import CLOUD, ERASURE_STATE_FIELD, Event, RefusedEvent, RemoteCursor, replicable_events
 from sync.log.retractions import Retractions
 
 _COUNT_ERASABLE: Final = (
@@ -32,7 +32,17 @@ _COUNT_ERASABLE: Final = (
     )
 )
 
-
+_LATE: Final = text(f"""
+with named (event_id, accepted, newest) as (
+  select item.value, min(case when request.extra not like '%"{ERASURE_STATE_FIELD}"%' then request.server_seq end),
+    max(coalesce(request.server_seq, {2**63 - 1}))
+  from events as request cross join json_each(request.payload, '$.event_ids') as item
+  where request.type = '{PAYLOAD_FORGOTTEN}' group by item.value
+)
+select event.event_id from named cross join events as event on event.event_id = named.event_id
+where event.device_id in :own and max(named.accepted, named.newest) < event.server_seq
+order by event.event_id
+""").bindparams(bindparam("own", expanding=True))  # noqa: S608 - constants only
 CLASH_CODE: Final = "22023"  # as the server's own refusal
 CLASH: Final = "event_id_taken: the server has another event under this id"
 
@@ -68,6 +78,11 @@ def pending_batch(connection: Transaction, most_events: int, *, device_id: str |
 def count_erasable(connection: Transaction, event_ids: Sequence[str]) -> int:
     """How many of these events have a payload here that an erasure request would remove."""
     return int(connection.execute(_COUNT_ERASABLE, {"ids": list(event_ids)}).scalar_one())
+
+
+def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Collection[str]) -> list[str]:
+    """This device's events that the server got after the request that erases them, and no request since."""
+    return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
 
 def apply_answer(

@@ -7,7 +7,6 @@ import logging
 import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +16,6 @@ from sync.clock import Clock
 from sync.errors import InvalidInput, LanOff, PeerRefused, PeerUnreachable, StorageError, location_of
 from sync.lan.active_peers import ActivePeer, ActivePeers, peer_json
 from sync.lan.discovery.pairing_search import PairingSearch
-from sync.lan.late_erasures import follow_late_erasures
 from sync.lan.local_device import LocalDevice
 from sync.lan.model import LanInterfaceJson, LanPairingJson, LanPeerJson
 from sync.lan.protocol import frames
@@ -109,7 +107,6 @@ class LanService:
                     group.create_task(listener.run())
                     group.create_task(supervise("discovery", self._discover))
                     group.create_task(supervise("account", self._peers.follow_account))
-                    group.create_task(supervise("late erasures", partial(follow_late_erasures, self._log)))
                     on_listening()
             finally:
                 self._group, self.listening_at = None, None

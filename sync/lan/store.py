@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlalchemy import bindparam, text
+from sqlalchemy import text
 
 from sync.clock import Clock, timestamp
 from sync.cloud.replication_store import CLASH_CODE, without_erased_payloads
@@ -24,7 +24,6 @@ from sync.log.identity.same_event import is_clash, winner_without_server
 from sync.log.identity.store import note_returned_numbers
 from sync.log.model import (
     CLOUD,
-    ERASURE_STATE_FIELD,
     LOCAL_FIELDS,
     PEERS,
     UNPROVEN_FIELD,
@@ -74,17 +73,6 @@ where replica_id = :replica and replica_seq between first and last and {_OFFERED
 """)  # noqa: S608 - constants only
 
 # `cross join` keeps the order: from the few requests to what they name, not from all events to all requests.
-_LATE: Final = text(f"""
-with named (event_id, accepted, newest) as (
-  select item.value, min(case when request.extra not like '%"{ERASURE_STATE_FIELD}"%' then request.server_seq end),
-    max(coalesce(request.server_seq, {2**63 - 1}))
-  from events as request cross join json_each(request.payload, '$.event_ids') as item
-  where request.type = '{PAYLOAD_FORGOTTEN}' group by item.value
-)
-select event.event_id from named cross join events as event on event.event_id = named.event_id
-where event.device_id in :own and max(named.accepted, named.newest) < event.server_seq
-order by event.event_id
-""").bindparams(bindparam("own", expanding=True))  # noqa: S608 - constants only
 _UNDER: Final = text("select * from events where replica_id = :replica and replica_seq = :number")
 
 _CLASH: Final = "event_id_taken: the device {} has another event under this id"
@@ -134,11 +122,6 @@ def _last_of(connection: Transaction, *offered: NumberRanges) -> dict[str, tuple
 def _event_under(connection: Transaction, replica: str, number: int) -> Event | None:
     row = connection.execute(_UNDER, {"replica": replica, "number": number}).mappings().first()
     return None if row is None else event_of_row(row)
-
-
-def events_numbered_after_their_erasure(connection: Transaction, *, own_device_ids: Collection[str]) -> list[str]:
-    """This device's events that the server got after the request that erases them, and no request since."""
-    return list(connection.execute(_LATE, {"own": list(own_device_ids)}).scalars())
 
 
 def check_numbers(

@@ -24,6 +24,7 @@ from sync.cloud.port import QUOTA_CODE, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.active_devices import ActiveDevices
 from sync.cloud.replication.document_upload import DocumentSource, DocumentUpload, is_displaced
 from sync.cloud.replication.erasure_guard import ErasureGuard
+from sync.cloud.replication.late_erasures import repeat_late_erasures
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.status import RoundJson
 from sync.cloud.sync_decisions import PageVerdict, check_page, count_by_code, next_batch, split_batch
@@ -137,6 +138,8 @@ class SyncRunner:
             resets += verdict.reset
             done = done.plus(did)
             resend = device_id == self._log.device_id and await self._import_displaced(session, answer)
+            if verdict.caught_up and (done.pushed or done.pulled):
+                await repeat_late_erasures(self._log)
             if verdict.caught_up and not resend and not await self._has_pending(only_device):
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")

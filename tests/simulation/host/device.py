@@ -97,6 +97,7 @@ class SimulatedDevice(DeviceFiles):
         self.was_recreated = False  # whether its database is younger than its facts
         self.emptied = False  # whether it lacks former events until the server returns them
         self.copy_of: str | None = None
+        self.login_failed = False  # the last one; its user will try again
         self.last_owner: str | None = None  # the account when the program was last seen
         self.guests: str | None = None  # the profile of the guest
         self.settings = Settings(

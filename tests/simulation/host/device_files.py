@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from sync.document.version_delta import VersionDelta, decode_whole
 from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.model import ERASURE_STATE_FIELD, RemoteErasureState
 from tests.simulation.checks.expected_state import words_of
 from tests.simulation.workload.editor import FOOTER, digest_of
 
@@ -21,16 +22,18 @@ PAGES: Final = Path(".cursor", "skills", "memories")
 MARKER: Final = ".xiaobai-memory.json"
 STAND: Final = "select max(position), count(server_seq), (select max(seq) from cursors) from events"
 WAITS: Final = "select 1 from deliveries where state = 'pending' limit 1"
+_REQUEST_WAITS: Final = f'"{ERASURE_STATE_FIELD}":"{RemoteErasureState.WAITS}"'
 NEWEST: Final = "select max(version) from written where sha256 = ?"
 BEARS: Final = "select 1 from written where sha256 = ? or label = ? limit 1"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event row. `payload` is JSON."""
+    """An event row. `payload` is JSON. `waits`: it is a request that waits for the user."""
 
     type: str
     payload: str
+    waits: bool = False
 
     @property
     def words(self) -> set[str]:
@@ -168,8 +171,10 @@ class DeviceFiles:
         """The events of a profile, in log order; none of a removed profile."""
         if not database.exists():
             return {}
-        rows = self.query(database, "select event_id, type, payload from events order by position")
-        return {event_id: StoredEvent(kind, payload) for event_id, kind, payload in rows}
+        rows = self.query(database, "select event_id, type, payload, extra from events order by position")
+        return {
+            event_id: StoredEvent(kind, payload, _REQUEST_WAITS in extra) for event_id, kind, payload, extra in rows
+        }
 
     def has_index(self, database: Path) -> bool:
         return bool(self.query(database, "select 1 from sqlite_master where name = 'recall_items'"))

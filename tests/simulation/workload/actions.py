@@ -15,7 +15,6 @@ from sync.cloud.replication.replicator import Replicator
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
 from sync.document.surfaces.notices import Notice
-from sync.lan.late_erasures import repeat_late_erasures
 from sync.log.event_types import EXCHANGE_RECORDED, PAYLOAD_FORGOTTEN
 from sync.open_app import AppMode, open_app
 from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
@@ -23,7 +22,7 @@ from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
 from tests.simulation.workload import client_actions, fact_actions, lesson_actions
 from tests.simulation.workload.editor import digest_of
-from tests.simulation.workload.plan import LAN, PAIRING, STATING, PlanStep
+from tests.simulation.workload.plan import STATING, PlanStep
 
 if TYPE_CHECKING:
     from tests.simulation.simulator import Simulator
@@ -454,7 +453,8 @@ async def log_in(world: "Simulator", device: SimulatedDevice, user: int) -> None
     if app is None:
         return
     contact = parse_contact(email=world.email(user))
-    await world.run_on_device(device, f"log in {user}", lambda: app.login_flow.log_in(contact, PASSWORD))
+    done = await world.run_on_device(device, f"log in {user}", lambda: app.login_flow.log_in(contact, PASSWORD))
+    device.login_failed = not done
     await device.refresh_owner()  # also after an error: the profile may have changed by then
 
 
@@ -569,9 +569,8 @@ async def restart_and_log_in(world: "Simulator", device: SimulatedDevice) -> Non
 
 
 async def _as_user(world: "Simulator", device: SimulatedDevice, user: str) -> None:
-    if device.owner != user or not await sync_round(
-        world, device
-    ):  # another account is logged in, or the session has ended
+    # another account is logged in, the login was refused, or the session has ended
+    if device.owner != user or device.login_failed or not await sync_round(world, device):
         await log_in(world, device, world.users.index(user))
         await sync_round(world, device)
     if device.has_unsent():  # received erasure requests have removed lines
@@ -600,8 +599,6 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
         await client_actions.wait_for_background_work(world, device, app)
     await _answer_questions(world, device, app)
     while has_changed:
-        if world.plan.kinds & {LAN, PAIRING}:  # as the running service does
-            await world.run_on_device(device, "lan late erasures", partial(repeat_late_erasures, app.log))
         replicator = app.replicator
         if replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app, replicator)):
             return False

@@ -128,14 +128,15 @@ def _check_hit_authors(world: "Simulator", device: SimulatedDevice, hits: Sequen
 def _findable_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> dict[str, str]:
     """The words that a search must find, and the event of each."""
     spoken = ("entry_edited", "entry_removed")  # line ids of an exchange begin with its event id
-    touched = {str(row.names.get("entry_id")).rpartition(".")[0] for row in rows.values() if row.type in spoken}
+    changed = {str(row.names.get("entry_id")) for row in rows.values() if row.type in spoken}
+    touched = {entry_id.rpartition(".")[0] for entry_id in changed}
     touched |= _requested_event_ids(rows, PAYLOAD_FORGOTTEN) | _requested_event_ids(
         rows, PAYLOAD_EXPIRED
     )  # a request counts before it is applied
     found: dict[str, str] = {}
     for fact in world.expected.facts:
         row = rows.get(fact.event_id or "")
-        if row is None or fact.event_id is None or fact.event_id in touched:
+        if row is None or fact.event_id is None or fact.event_id in touched or row.names.get("entry_id") in changed:
             continue
         if row.type.startswith("session_") and fact.record is None:
             continue  # changed since, possibly by several actors at once
@@ -145,7 +146,8 @@ def _findable_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> dict
 
 def erased_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> set[str]:
     """The words that must be absent if these events are known."""
-    return world.expected.erased_words(_requested_event_ids(rows, PAYLOAD_FORGOTTEN))
+    holding = {name: row for name, row in rows.items() if not row.waits}
+    return world.expected.erased_words(_requested_event_ids(holding, PAYLOAD_FORGOTTEN))
 
 
 # --- daily records ------------------------------------------------------------------------------------------------

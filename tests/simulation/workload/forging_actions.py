@@ -62,6 +62,7 @@ async def forge_correction(world: "Simulator", device: SimulatedDevice, step: Pl
     world.expected.forged.add(forged)
     client_actions.expect_erasures(world, rows, {victim.event_id})
     payload = {**victim.payload, "question": forged}
+    world.expected.restate(str(payload))  # what it has read, it can say again
     _push(world, owner, PAYLOAD_REDACTED, {"event_id": victim.event_id, "payload": payload})
     _push(world, owner, PAYLOAD_FORGOTTEN, {"event_ids": [victim.event_id]})
 
