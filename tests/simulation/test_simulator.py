@@ -164,6 +164,7 @@ FOUND_ASKING: Final = {
     9_187: "the same",
     18_530: "a request that the server refuses reaches no other device, and a copy of the home has the words",
     216: "archives follow requests of other devices as a running program does; the simulation's tail did not",
+    21_578: "a text that came from an archive was erased before its author sent it, and stayed on the server",
 }
 
 # seeds with logins after a logout, or slow commits

@@ -27,6 +27,7 @@ def record_without_network(sidecar: Sidecar) -> list[str]:
     return questions
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="reads from /proc what a process holds")
 def test_ten_thousand_waiting_events_hold_up_no_start_and_arrive_once_whatever_kills_the_program(
     tmp_path: Path, local_cloud: Cloud, user: User
