@@ -25,7 +25,9 @@ from sync.log.event_types import (
 from sync.log.model import GLOBAL_PROJECT, Door, Event, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding.model import (
+    MAX_REMEMBERED,
     MAX_STATEMENT_LENGTH,
+    REMEMBER,
     USER_SUBJECT,
     AnswerKind,
     Change,
@@ -239,8 +241,10 @@ def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
     text = " ".join(content.split()) if isinstance(content, str) else ""
     if not text:
         return None
-    if len(text) > MAX_STATEMENT_LENGTH:
-        text = text[: MAX_STATEMENT_LENGTH - 1] + ELLIPSIS
+    reader = _text(payload, "reader") or ""
+    most = MAX_REMEMBERED if reader == REMEMBER else MAX_STATEMENT_LENGTH
+    if len(text) > most:
+        text = text[: most - 1] + ELLIPSIS
     fact_type = payload.get("fact_type")
     of_type = _KIND_OF_FACT_TYPE.get(fact_type, FactKind.KNOWLEDGE) if isinstance(fact_type, str) else None
     kind = _member(FactKind, payload.get("kind")) or of_type or FactKind.KNOWLEDGE
@@ -259,7 +263,7 @@ def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
         about=_text(payload, "about") or USER_SUBJECT,
         level=_member(Level, payload.get("level")) or Level.CERTAIN,
         importance=_share(payload, "importance"),
-        reader=_text(payload, "reader") or "",
+        reader=reader,
     )
 
 

@@ -6,6 +6,8 @@ from typing import Final
 
 USER_SUBJECT: Final = "user"  # of facts about the user
 MAX_STATEMENT_LENGTH: Final = 120  # characters of a statement
+MAX_REMEMBERED: Final = 500  # characters of what the user asks to be remembered
+REMEMBER: Final = "remember"  # the reader of that
 TENTATIVE: Final = 0.5  # a statement of a smaller confidence counts only if it changes a fact that is known
 
 VITAL_AREAS: Final = frozenset({"diet", "health", "body"})  # of slots

@@ -49,6 +49,7 @@ PROTECTED_BY: Final = {
     "sync/understanding/changes/service.py": "acceptance/accounts/test_foreign_changes.py",
     "sync/understanding/": "acceptance/test_documentation_examples.py",
     "sync/understanding/likeness.py": "unit/understanding/test_reconcile.py",
+    "sync/understanding/reading/scorer.py": "unit/understanding/reading/test_reader.py",
     "sync/understanding/rules/": "unit/understanding/test_extractor.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",

@@ -38,6 +38,17 @@ _NEXT_TEXT: Final = re.compile(
     r"(?i)(?:这|那|下面|以下|下列|如下)[一两几]?(?:[句段首篇封条则份个]|些|的)?"
     r"|\b(?:this|these|below|following|the text)\b"
 )
+_ASKS_FOR: Final = re.compile(
+    r"(?i)帮|请|看看|看下|你看|统计|转成|把|拆|改"
+    r"|\b(?:please|pls|can you|could you|need|make|convert|mark|spot|put|turn|fix)\b"
+)
+_POINTS_AT: Final = re.compile(
+    r"(?i)(?:这|那|下面|以下|下列)(?:[段句篇封首份条则张里]|几[行句段条]|些[行句话]|是|个(?:说明|订阅|表|邮件|通知))"
+    r"|说明书|聊天记录|群聊|日志|邮件签名|聊天日志|录音转|转文字|OCR|逐字稿|留言簿|备注里|登记表|会议纪要"
+    r"|\b(?:this|these|those|the following|below)\b"
+    r"(?! (?:week|month|year|time|is|isn't|was|weekend|morning|evening|project|repo))"
+    r"|\b(?:transcript|chat log|speech to text|ocr|readme|contributing)\b"
+)
 _REQUEST: Final = re.compile(
     r"(?i)\W*(?:(?:请|麻烦|帮我|帮忙|给我|你|能不能|可以|please|pls|plz|can|could|u|you|now|then|and|so|ok|okay|hey|hi|just)[\s,，]*)*"
 )
@@ -159,3 +170,26 @@ def _working(text: str) -> int | None:
         if verb is not None and verb.start() <= start + most and not _FIRST_PERSON.search(text[start : verb.start()]):
             return verb.end()
     return None
+
+
+def is_own_head(head: str) -> bool:
+    """Whether the words before a colon are those of a note of the sender."""
+    return _is_own(head)
+
+
+def speaks_of_self(text: str) -> bool:
+    """Whether a text has a first person."""
+    return _FIRST_PERSON.search(text) is not None
+
+
+def points_at_a_text(line: str) -> bool:
+    """Whether a line asks, or asks for, something about a text that follows it."""
+    is_request = asks(line) or _ASKS_FOR.search(line) is not None
+    return is_request and _POINTS_AT.search(line) is not None and _FIRST_PERSON.search(line.replace("帮我", "")) is None
+
+
+def names_another(message: str) -> bool:
+    """Whether a message names a text of others, or a work on one, anywhere."""
+    return any(
+        _any_of(f"{table}_{language}").search(message) for table in ("carriers", "working") for language in ("zh", "en")
+    )

@@ -75,7 +75,18 @@ _Span = tuple[int, int, Foreign]
 
 CJK: Final = "\u3400-\u9fff"
 _HAS_CJK: Final = re.compile(f"[{CJK}]")
-_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE: Final = re.compile(
+    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|/\*.*?\*/|^#{1,6} .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
+)
+_LETTER_FROM: Final = re.compile(
+    r"^(?:尊敬的|亲爱的|Dear )(?!(?:ai|assistant|chat|小白)\b)[^\n：:，,]{1,30}[：:，,](?:[^\n]*\S[^\n]*|\s*\n.*)"
+    r"|^--\s*$.*?(?=\n\s*\n|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+_ROW: Final = re.compile(r"^[^,;，。\s][^,;，。]*(?:[,;](?![\s\d])[^,;，。]+)+(?:，[^,;]*)?$")
+_SPEAKER: Final = re.compile(
+    r"^\s*(?:\[?[\d:.\s]{4,}\]?\s*)?(?P<who>[^\s:：，,。]{1,8}|[A-Z][\w'. ]{0,14})[:：](?!//)\s*(?P<words>\S.*)"
+)
 _TAGS: Final = re.compile(
     r"<([A-Za-z][\w-]*)\b[^<>\n]*>.*?(?:</\1\s*>|\Z)|\[/?[A-Z_]{3,20}\][^\n]*|<[|!?/][^<>\n]*>[^\n]*", re.DOTALL
 )
@@ -191,8 +202,14 @@ def _marked(message: str) -> Iterator[_Span]:
     """The text that is another's by its marks."""
     if introductions.speaks_as_an_agent(message):
         yield 0, len(message), Foreign.TAGGED
-    for pattern, reason in ((_FENCE, Foreign.FENCED), (_TAGS, Foreign.TAGGED), (_QUOTES, Foreign.QUOTED)):
+    for pattern, reason in (
+        (_FENCE, Foreign.FENCED),
+        (_TAGS, Foreign.TAGGED),
+        (_QUOTES, Foreign.QUOTED),
+        (_LETTER_FROM, Foreign.INTRODUCED),
+    ):
         yield from ((match.start(), match.end(), reason) for match in pattern.finditer(message))
+    yield from _blocks(message)
     start = 0
     for line in message.split("\n"):
         if _QUOTED_LINE.match(line):
@@ -200,6 +217,28 @@ def _marked(message: str) -> Iterator[_Span]:
         elif _MACHINE_LINE.search(_QUOTES.sub("", line)):
             yield start, start + len(line), Foreign.MACHINE
         start += len(line) + 1
+
+
+def _blocks(message: str) -> Iterator[_Span]:
+    """Lines in a row that are rows of a table, or what several people say in turn."""
+    rows: list[tuple[int, int]] = []
+    said: list[tuple[int, int, str]] = []
+    start = 0
+    for line in [*message.split("\n"), ""]:
+        end = start + len(line)
+        if _ROW.match(line):
+            rows.append((start, end))
+        else:
+            yield from ((*row, Foreign.MACHINE) for row in rows if len(rows) > 1)
+            rows = []
+        match = _SPEAKER.match(line)
+        if match is not None and not introductions.is_own_head(match["who"]):
+            said.append((start, end, match["words"]))
+        elif line.strip() or end >= len(message):
+            if len(said) > 1 and any(introductions.speaks_of_self(words) for *_, words in said):
+                yield from ((begin, until, Foreign.INTRODUCED) for begin, until, _ in said)
+            said = []
+        start = end + 1
 
 
 def _introduced(message: str, sentences: list[Sentence], marked: Iterable[_Span]) -> Iterator[_Span]:
@@ -217,6 +256,12 @@ def _introduced(message: str, sentences: list[Sentence], marked: Iterable[_Span]
             if reason is Foreign.WORKED_ON and at < len(one.text):
                 until = _end_of_line(message, one.end)
             yield begin, until, reason
+        elif (
+            number + 1 < len(sentences)
+            and sentences[number + 1].line > one.line
+            and introductions.points_at_a_text(one.text)
+        ):
+            yield one.end, _end_of_text(sentences, number), Foreign.WORKED_ON
         elif introductions.asks_about_a_statement(one.text):
             yield (sentences[max(number - 1, 0)] if len(one.clauses) == 1 else one).start, one.end, Foreign.ASKED
 

@@ -1,0 +1,128 @@
+"""Read the forms that are certain in a clause: standing wishes, allergies, illness, name, home, age and the like. Pure.
+
+The forms are data (`rules.toml`), judged by class on labelled messages. One engine reads both languages.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from sync.understanding.model import REMEMBER, USER_SUBJECT, FactKind, FactSection
+from sync.understanding.reading import bearers
+from sync.understanding.reading.segments import Sentence
+
+BEARERS_CLASSES: Final = frozenset({"allergy", "diet", "illness", "medicine"})  # said of others as well as of the user
+MAX_CLAUSE: Final = 160  # characters; of a longer clause only the beginning is read
+_BEFORE: Final = 30  # characters of the sentence before a clause in which a guard may stand
+_AFTER: Final = 8  # characters behind a sentence in which a laugh may stand
+_CJK: Final = re.compile(r"[\u3400-\u9fff]")
+
+
+class CertainForm(msgspec.Struct, frozen=True):
+    """A rule: what it reads in a clause, and sentences that it takes and leaves."""
+
+    id: str
+    form_class: str = msgspec.field(name="class")
+    pattern: str = ""
+    kind: FactKind = FactKind.KNOWLEDGE
+    section: FactSection | None = None
+    slot: str | None = None
+    cased: bool = False
+    takes: str = ""
+    leaves: str = ""
+
+
+class FoundForm(msgspec.Struct, frozen=True):
+    """A form in a clause. `start`: where its object begins in the message; `is_doubtful`: a guard stands beside it."""
+
+    form: CertainForm
+    sentence: int
+    clause: int
+    start: int
+    slot: str | None
+    about: str
+    is_doubtful: bool
+
+
+def find_forms(message: str, sentences: Sequence[Sentence]) -> list[FoundForm]:
+    """The forms in the clauses that are the user's own by their form and do not ask, in their order."""
+    found: list[FoundForm] = []
+    about = bearers.clause_bearers(message, sentences)
+    for number, sentence in enumerate(sentences):
+        for place, clause in enumerate(sentence.clauses):
+            if clause.foreign is None and not clause.is_question:
+                found += _read_clause(message, sentence, number, place, about[number][place])
+    return found
+
+
+@cache
+def certain_forms() -> tuple[CertainForm, ...]:
+    """All rules."""
+    return tuple(msgspec.convert(_data()["rule"], type=tuple[CertainForm, ...]))
+
+
+def _read_clause(
+    message: str, sentence: Sentence, number: int, place: int, bearer: bearers.ClauseBearer
+) -> Iterator[FoundForm]:
+    clause = sentence.clauses[place]
+    text = message[clause.start : min(clause.end, clause.start + MAX_CLAUSE)]
+    language = "zh" if _CJK.search(text) else "en"
+    for form, pattern in _compiled(language):
+        if (match := pattern.search(text)) is None:
+            continue
+        about = USER_SUBJECT
+        if form.form_class in BEARERS_CLASSES:
+            about = bearer.explicit or bearers.bearer_before(text[: match.start()], bearer.carried, bearer.antecedent)
+        elif form.form_class == "family":
+            about = bearers.relation_of(_object(match) or "") or bearer.about
+        scope = message[max(sentence.start, clause.start - _BEFORE) : clause.end]
+        is_doubtful = about == bearers.UNKNOWN or _is_guarded(scope, message[sentence.start : sentence.end + _AFTER])
+        start = clause.start + (match.start("o") if form.form_class == REMEMBER else match.start())
+        yield FoundForm(form, number, place, start, _slot(form, match), about, is_doubtful)
+
+
+def _is_guarded(scope: str, sentence: str) -> bool:
+    """Whether what stands before or in the clause takes the certainty from its forms."""
+    return any(
+        pattern.search(sentence if name == "joked" else scope)
+        for name, pattern in _guards("zh" if _CJK.search(scope) else "en").items()
+    )
+
+
+def _slot(form: CertainForm, match: re.Match[str]) -> str | None:
+    if form.slot is None or "{o}" not in form.slot:
+        return form.slot
+    thing = _object(match)
+    return form.slot.format(o=thing.lower()) if thing else form.slot.removesuffix(".{o}")
+
+
+def _object(match: re.Match[str]) -> str | None:
+    """What a form names: its group `o`, else `p`."""
+    groups = match.groupdict()
+    named = groups.get("o") or groups.get("p")
+    return named.strip() if named else None
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
+
+
+@cache
+def _guards(language: str) -> Mapping[str, re.Pattern[str]]:
+    return {name: re.compile(f"(?i){text}") for name, text in _data()["guards"][language].items()}
+
+
+@cache
+def _compiled(language: str) -> tuple[tuple[CertainForm, re.Pattern[str]], ...]:
+    relation = bearers.relation_pattern()
+    return tuple(
+        (one, re.compile(("" if one.cased else "(?i)") + one.pattern.replace("{relation}", relation)))
+        for one in certain_forms()
+        if one.id.startswith(language)
+    )

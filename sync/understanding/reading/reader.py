@@ -1,0 +1,241 @@
+"""Turn a message into statements: sentences by form, certain forms, and the scorer. Pure, under 5 ms for a message."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from sync.understanding.model import (
+    MAX_REMEMBERED,
+    MAX_STATEMENT_LENGTH,
+    REMEMBER,
+    USER_SUBJECT,
+    FactKind,
+    Level,
+    Statement,
+)
+from sync.understanding.reading import scorer
+from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers
+from sync.understanding.reading.certain_forms import FoundForm, find_forms
+from sync.understanding.reading.introductions import names_another
+from sync.understanding.reading.segments import Sentence, read_sentences
+from sync.understanding.reading.topics import section_of, topic_slot
+from sync.understanding.rules.changes import find_change
+
+MAX_STATEMENTS: Final = 12  # of one message
+FORMS: Final = "forms"
+# Of a statement whose reader gives no importance, by its kind; what may hurt when it is forgotten counts more.
+_IMPORTANCE: Final = {
+    FactKind.IDENTITY: 0.6,
+    FactKind.CONSTRAINT: 0.65,
+    FactKind.DECISION: 0.65,
+    FactKind.RELATIONSHIP: 0.55,
+    FactKind.PLAN: 0.5,
+}
+_VITAL: Final = 0.8
+_RATHER_OWN: Final = 0.5  # probability that a sentence is the user's own, with which its form is likely
+_ORDINARY: Final = 0.4
+_EDGES: Final = " \t\u3000，,。.;；、:：!！~～-–—"
+_NEGATED: Final = re.compile(r"(?i)不(?!仅|但|过|错|止)|没|别|无法|勿|n't\b|\b(?:not|never|no|without|dont|cant)\b")
+_A_RELATION: Final = "relation"  # the scorer's word for anybody of the household
+_SPLITS: Final = frozenset({"name", "home", "employer", "age"})  # slots whose values part a sentence
+_POINTS_BACK: Final = re.compile(
+    r"(?i)^[\W_]*(?:这[个些点条件事段话]*|那[个些点]?|上面的?|刚才(?:的|说的)?"
+    r"|this|that|it|these|above|(?:what )?i(?: just)? said)*"
+    r"[\W_]*(?:了|哈|啊|呀|吧|哦|please|pls|too|for me|ok)*[\W_]*$"
+)
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """What states something: the clauses `first` to `last` of a sentence, and the one of them that says it best."""
+
+    sentence: int
+    clause: int
+    first: int
+    last: int
+    level: Level
+    form: FoundForm | None = None
+    score: scorer.Score | None = None
+
+
+def read_statements(message: str, previous: str = "") -> list[Statement]:
+    """The statements of a message, in its order. `previous`: the assistant's turn before it."""
+    sentences = read_sentences(message)
+    if not sentences:
+        return []
+    forms = find_forms(message, sentences)
+    scores = scorer.score(message, previous, sentences)
+    bearers = clause_bearers(message, sentences)
+    found = _remembered(message, sentences, forms)
+    for choice in _choices(message, sentences, forms, scores):
+        statement = _statement(message, sentences[choice.sentence], choice, bearers[choice.sentence])
+        if statement is not None and all(statement.text not in one.text for one in found):
+            found.append(statement)
+    return found[:MAX_STATEMENTS]
+
+
+def points_back(message: str) -> bool:
+    """Whether a message asks to remember what was said before it, and says nothing else: 记住这个."""
+    sentences = read_sentences(message)
+    forms = find_forms(message, sentences) if len(sentences) == 1 else []
+    return any(one.form.form_class == REMEMBER and _POINTS_BACK.match(message[one.start :]) for one in forms)
+
+
+def remembered(text: str, level: Level = Level.CERTAIN) -> Statement | None:
+    """The statement of what the user asks to be remembered; None without words."""
+    words = " ".join(text.split()).strip(_EDGES)[:MAX_REMEMBERED]
+    if not words:
+        return None
+    sentences = read_sentences(words)
+    forms = [one for one in find_forms(words, sentences) if one.form.form_class != REMEMBER]
+    bearers = clause_bearers(words, sentences)
+    form = forms[0] if forms else None
+    kind = form.form.kind if form is not None else FactKind.KNOWLEDGE
+    about = form.about if form is not None else bearers[0][0].about if bearers else USER_SUBJECT
+    change, former = find_change(words)
+    return Statement(
+        text=words,
+        kind=kind,
+        section=(form.form.section if form is not None else None) or section_of(words, kind, about),
+        slot=form.slot if form is not None and form.slot else topic_slot(words, kind),
+        is_negative=_NEGATED.search(words) is not None,
+        change=change,
+        former=former,
+        about=about,
+        level=level,
+        importance=_VITAL,
+        reader=REMEMBER,
+    )
+
+
+def _remembered(message: str, sentences: Sequence[Sentence], forms: Sequence[FoundForm]) -> list[Statement]:
+    """What the message asks to be remembered: the words after the wish, else the sentence that it points back to."""
+    found: list[Statement | None] = []
+    for one in forms:
+        if one.form.form_class != REMEMBER:
+            continue
+        sentence = sentences[one.sentence]
+        if not _POINTS_BACK.match(message[one.start : sentence.end]):
+            found.append(remembered(message[one.start : sentence.end]))
+            continue
+        is_head = message[one.start : sentence.end].rstrip().endswith((":", "：")) and one.sentence + 1 < len(sentences)
+        before = message[sentence.start : sentence.clauses[one.clause].start].strip(_EDGES)
+        other = sentences[one.sentence + 1 if is_head else one.sentence - 1] if is_head or one.sentence else None
+        if before:
+            found.append(remembered(before))
+        elif other is not None and other.foreign is None:
+            found.append(remembered(other.text))
+    return [one for one in found if one is not None]
+
+
+# --- which sentences -----------------------------------------------------------------------------------------------
+
+
+def _choices(
+    message: str, sentences: Sequence[Sentence], forms: Sequence[FoundForm], scores: Sequence[scorer.Score] | None
+) -> Iterator[_Choice]:
+    has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
+    is_mixed = scores is None and (has_foreign or names_another(message))
+    for number, sentence in enumerate(sentences):
+        if sentence.foreign is not None:
+            continue
+        score = None if scores is None else scores[number]
+        last = len(sentence.clauses) - 1
+        parts = _parts([one for one in forms if one.sentence == number and one.form.form_class != REMEMBER])
+        for place, form in enumerate(parts):
+            if (level := _level(form, score, is_mixed=is_mixed)) is not None:
+                first = form.clause if place else 0
+                until = parts[place + 1].clause - 1 if place + 1 < len(parts) else last
+                yield _Choice(number, form.clause, first, until, level, form, score)
+        if not parts and score is not None and (level := _level(None, score, is_mixed=is_mixed)) is not None:
+            yield _Choice(number, min(score.clause, last), 0, last, level, None, score)
+
+
+def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
+    """The forms that are statements of their own: one a sentence, but each clause that gives a value of its own."""
+    certain = [one for one in forms if not one.is_doubtful] or list(forms)
+    values = {one.slot: one for one in reversed(certain) if one.slot in _SPLITS}
+    if len({one.clause for one in values.values()}) == len(values) > 1:
+        return sorted(values.values(), key=lambda one: one.clause)
+    return certain[:1]
+
+
+def _level(form: FoundForm | None, score: scorer.Score | None, *, is_mixed: bool) -> Level | None:
+    """How sure it is that a sentence is the user's own and lasting; None if it is not likely."""
+    is_certain_form = form is not None and not form.is_doubtful
+    if score is None:
+        return None if not is_certain_form else Level.LIKELY if is_mixed else Level.CERTAIN
+    level = scorer.level_of(score)
+    if not is_certain_form:
+        return level
+    return Level.CERTAIN if level is not None else Level.LIKELY if score.own >= _RATHER_OWN else None
+
+
+# --- the statement -------------------------------------------------------------------------------------------------
+
+
+def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) -> Statement | None:
+    start, end = _span(sentence, choice, bearers)
+    text = " ".join(message[start:end].strip(_EDGES).split())
+    if not text:
+        return None
+    clause, form, score = sentence.clauses[choice.clause], choice.form, choice.score
+    words = message[clause.start : clause.end]
+    kind = form.form.kind if form is not None else score.kind if score is not None else FactKind.KNOWLEDGE
+    about = _about(form, score, bearers[choice.clause])
+    slot = form.slot if form is not None and form.slot else topic_slot(words, kind)
+    change, former = find_change(words, context=text)
+    importance = None if score is None else score.importance
+    if importance is None:
+        is_vital = form is not None and form.form.form_class in {"allergy", "diet", "illness", "medicine"}
+        importance = _VITAL if is_vital else _IMPORTANCE.get(kind, _ORDINARY)
+    return Statement(
+        text=text,
+        kind=kind,
+        section=(form.form.section if form is not None else None) or section_of(text, kind, about),
+        slot=slot,
+        is_negative=_NEGATED.search(words) is not None,
+        change=change,
+        former=former,
+        about=about,
+        level=choice.level,
+        importance=importance,
+        reader=FORMS if score is None else scorer.reader_name(message),
+    )
+
+
+def _about(form: FoundForm | None, score: scorer.Score | None, bearer: ClauseBearer) -> str:
+    """Whom a statement is about: as its form says, as its subject says, else as the scorer or the clause before."""
+    if form is not None and form.about not in {USER_SUBJECT, UNKNOWN}:
+        return form.about
+    if bearer.explicit is not None and bearer.explicit != UNKNOWN:
+        return bearer.explicit
+    if score is not None and (score.about != _A_RELATION or bearer.about == USER_SUBJECT):
+        return UNKNOWN if score.about == _A_RELATION else score.about
+    return form.about if form is not None else bearer.about
+
+
+def _span(sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) -> tuple[int, int]:
+    """The part of a sentence that is a statement: all of it, without questions and another's words at its edges.
+
+    Of a longer one a run of clauses that begins at the last explicit subject.
+    """
+    clauses = sentence.clauses
+
+    def is_own(at: int) -> bool:
+        return clauses[at].foreign is None and not clauses[at].is_question
+
+    first = last = choice.clause
+    while first > choice.first and is_own(first - 1):
+        first -= 1
+    while last < choice.last and is_own(last + 1):
+        last += 1
+    if clauses[last].end - clauses[first].start > MAX_STATEMENT_LENGTH:
+        first = next((at for at in range(choice.clause, first, -1) if bearers[at].explicit is not None), first)
+        while first < choice.clause and clauses[choice.clause].end - clauses[first].start > MAX_STATEMENT_LENGTH:
+            first += 1
+        while last > choice.clause and clauses[last].end - clauses[first].start > MAX_STATEMENT_LENGTH:
+            last -= 1
+    end = sentence.end if last == len(clauses) - 1 else clauses[last].end
+    return clauses[first].start, min(end, clauses[first].start + MAX_STATEMENT_LENGTH)

@@ -1,0 +1,73 @@
+"""A statement is the user's whole sentence, with whom it is about, its slot, and how sure its reader is."""
+
+import pytest
+
+from sync.understanding.model import MAX_REMEMBERED, MAX_STATEMENT_LENGTH, REMEMBER, FactKind, Level
+from sync.understanding.reading.reader import points_back, read_statements, remembered
+
+
+def texts(message: str) -> list[str]:
+    return [one.text for one in read_statements(message)]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("我对花生过敏\n晚饭吃什么好", ["我对花生过敏"]),
+        ("帮忙排个菜单，我对花生过敏，吃什么好？", ["帮忙排个菜单，我对花生过敏"]),
+        ("我叫赵明，现在住在宁波", ["我叫赵明", "现在住在宁波"]),
+        ("我哥在学做菜，他对香菜过敏。", ["我哥在学做菜，他对香菜过敏"]),
+        ("Hi,\nI'm vegan and live in Leeds.\nSuggest dinner places?", ["I'm vegan and live in Leeds"]),
+    ],
+)
+def test_a_statement_is_the_whole_sentence_without_its_question(message: str, expected: list[str]) -> None:
+    assert texts(message) == expected
+
+
+def test_a_long_sentence_is_cut_at_commas_and_begins_with_its_subject() -> None:
+    filler = "今天一早起来先去楼下买了早点又去菜场转了一圈回来的路上还碰见了老同学，" * 4
+    (text,) = texts(f"{filler}我妈有糖尿病，每天要打胰岛素")
+    assert text == "我妈有糖尿病，每天要打胰岛素"
+    assert all(len(one) <= MAX_STATEMENT_LENGTH for one in texts("我对" + "很" * 200 + "花生过敏，" * 60))
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("记住：备用钥匙在门口花盆下面", "备用钥匙在门口花盆下面"),
+        ("记住我的柜子是12号", "我的柜子是12号"),
+        ("Remember that the fuse box is behind the pantry door.", "the fuse box is behind the pantry door"),
+        ("note that I park on level 3", "I park on level 3"),
+        ("备用钥匙在花盆下面。记住这个", "备用钥匙在花盆下面"),
+        ("备用钥匙在花盆下面，记一下", "备用钥匙在花盆下面"),
+    ],
+)
+def test_what_the_user_asks_to_be_remembered_is_remembered(message: str, expected: str) -> None:
+    (one,) = read_statements(message)
+    assert (one.text, one.reader, one.level) == (expected, REMEMBER, Level.CERTAIN)
+
+
+@pytest.mark.parametrize("message", ["他说“记住我的柜子是12号”", "记住这个", "怎么记住单词？", "I remember him"])
+def test_the_wish_of_another_and_a_wish_without_words_are_not(message: str) -> None:
+    assert texts(message) == []
+
+
+def test_a_wish_that_points_back_is_known() -> None:
+    assert points_back("记住这个")
+    assert points_back("remember this please")
+    assert not points_back("记住我的柜子是12号")
+    assert not points_back("我住宁波。记住这个")
+
+
+def test_the_remembered_words_are_cut_and_have_the_slot_of_their_form() -> None:
+    long, name = remembered("长" * 900), remembered("我叫赵明")
+    assert long is not None
+    assert name is not None
+    assert (len(long.text), name.slot, name.kind) == (MAX_REMEMBERED, "name", FactKind.IDENTITY)
+    assert remembered(" 。") is None
+
+
+def test_beside_the_words_of_another_a_form_alone_is_only_likely() -> None:
+    alone, beside = read_statements("我对花生过敏"), read_statements("群公告：明天聚餐\n我对花生过敏")
+    assert [one.level for one in alone] == [Level.CERTAIN]
+    assert [one.level for one in beside] == [Level.LIKELY]
