@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.api.method_table import ClientRequestFailed, RequestClient
-from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest, ModelUnavailable
 
 METHOD: Final = "model/complete"
 ANSWER_TIMEOUT: Final = 100.0  # seconds
@@ -39,7 +39,7 @@ class ClientModel:
             answer = await self._request(METHOD, params, within=ANSWER_TIMEOUT)
             completion = msgspec.convert(answer, _Completion)
         except ClientRequestFailed as error:
-            raise ModelFailed(str(error)) from error
+            raise ModelUnavailable(str(error)) from error
         except msgspec.ValidationError as error:
             raise ModelFailed("the client's answer to model/complete has no text") from error
         used = completion.usage

@@ -287,7 +287,7 @@ export interface FactVerdictJson {
   eventId: string;
   supersededBy: string | null;
   text: string | null;
-  verdict: 'confirmed' | 'edited' | 'rejected' | 'retracted' | 'superseded';
+  verdict: 'confirmed' | 'doubted' | 'edited' | 'rejected' | 'retracted' | 'superseded';
 }
 
 export interface FactsJson {
@@ -1386,7 +1386,7 @@ export interface Methods {
   'recall/context': {
     params: {
       query: string;
-      /** default 3 */ limit?: number;
+      /** default 5 */ limit?: number;
       /** default "all" */ scope?: 'all' | 'recent';
       project?: string | null;
       since?: string | null;
@@ -1394,7 +1394,7 @@ export interface Methods {
       /** default [] */ kinds?: Array<string>;
       weights?: 'default' | 'seed000' | 'seed004' | Weights | null;
       /** default [] */ turns?: Array<string>;
-      /** default 2000 */ maxChars?: number;
+      /** default 1200 */ maxChars?: number;
       sessionId?: string | null;
       /** default false */ explain?: boolean;
     };

@@ -181,6 +181,15 @@ erasure_key = Table(
     Column("key", Text, nullable=False),
 )
 
+waiting_exchanges = Table(
+    "waiting_exchanges",
+    metadata,
+    Column("event_id", Text, primary_key=True),
+    Column("typed", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+)
+
 
 # Tables of which a damaged database keeps every row that can be read, besides events and versions of the document.
 SMALL_TABLES = (
@@ -192,6 +201,7 @@ SMALL_TABLES = (
     paired_devices,
     quarantine,
     replica,
+    waiting_exchanges,
     watermarks,
 )
 KEYED_TABLES = ((events, "position"), (written, "version"))

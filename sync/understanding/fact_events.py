@@ -15,6 +15,7 @@ from sync.log.authorship import Author, author_of
 from sync.log.envelope import bounded_hlc
 from sync.log.event_types import (
     FACT_CONFIRMED,
+    FACT_DOUBTED,
     FACT_EDITED,
     FACT_REJECTED,
     FACT_RETRACTED,
@@ -52,6 +53,7 @@ EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
     AnswerKind.EDITED: FACT_EDITED,
     AnswerKind.RETRACTED: FACT_RETRACTED,
     AnswerKind.SUPERSEDED: FACT_SUPERSEDED,
+    AnswerKind.DOUBTED: FACT_DOUBTED,
 }
 _ANSWER_OF_EVENT: Final = {event_type: kind for kind, event_type in EVENT_OF_ANSWER.items()}
 

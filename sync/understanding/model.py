@@ -136,6 +136,7 @@ class AnswerKind(StrEnum):
     EDITED = "edited"
     RETRACTED = "retracted"
     SUPERSEDED = "superseded"
+    DOUBTED = "doubted"  # read wrongly, says a model: a candidate until the user confirms it or states it again
 
 
 @dataclass(frozen=True, slots=True)

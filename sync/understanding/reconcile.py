@@ -185,12 +185,15 @@ class _FactBook:
                     draft.is_removal_admitted = self._admitted.allows(given)
                     draft.devices.add(given.device_id)
                     self._active.remove(fact_id)
-            case AnswerKind.SUPERSEDED:
-                if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
-                    by = self._names.get(given.superseded_by or "", given.superseded_by)
-                    after = self._drafts[by].statement.text if by in self._drafts else None
-                    if self._may_change(given, [fact_id], after=after):
-                        self._end(fact_id, given.recorded_at, by)
+            case AnswerKind.SUPERSEDED if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
+                by = self._names.get(given.superseded_by or "", given.superseded_by)
+                after = self._drafts[by].statement.text if by in self._drafts else None
+                if self._may_change(given, [fact_id], after=after):
+                    self._end(fact_id, given.recorded_at, by)
+            case AnswerKind.DOUBTED if draft.status is FactStatus.ACTIVE and draft.origin is FactOrigin.USER_STATED:
+                if self._may_change(given, [fact_id], after=None):
+                    draft.status = FactStatus.CANDIDATE
+                    self._active.remove(fact_id)
             case AnswerKind.CONFIRMED | AnswerKind.EDITED:
                 self._activate(fact_id, given, given.statement)
 
@@ -317,7 +320,7 @@ class _FactBook:
         """Whether a change that waits would still have an effect."""
         draft = self._drafts[change.fact_id]
         match change.kind:
-            case AnswerKind.RETRACTED | AnswerKind.REJECTED | AnswerKind.SUPERSEDED:
+            case AnswerKind.RETRACTED | AnswerKind.REJECTED | AnswerKind.SUPERSEDED | AnswerKind.DOUBTED:
                 return draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)
             case AnswerKind.CONFIRMED:
                 return draft.status is not FactStatus.ACTIVE

@@ -48,6 +48,7 @@ PROTECTED_BY: Final = {
     "sync/log/devices/changes_json.py": "acceptance/accounts/test_foreign_changes.py",
     "sync/understanding/changes/service.py": "acceptance/accounts/test_foreign_changes.py",
     "sync/understanding/": "acceptance/test_documentation_examples.py",
+    "sync/understanding/second_reader/": "integration/understanding/second_reader/test_model_extraction.py",
     "sync/understanding/likeness.py": "unit/understanding/test_reconcile.py",
     "sync/understanding/reading/scorer.py": "unit/understanding/reading/test_reader.py",
     "sync/understanding/rules/": "unit/understanding/test_extractor.py",

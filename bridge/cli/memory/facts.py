@@ -31,6 +31,7 @@ VERDICTS: Final = {
     "edited": "修改",
     "retracted": "撤回",
     "superseded": "被取代",
+    "doubted": "模型存疑",
 }
 
 

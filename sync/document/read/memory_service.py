@@ -5,7 +5,7 @@ and the other devices follow. `load` returns the newest known state, whether or 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
 FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
+ExchangeReader = Callable[[Transaction, Event, str, str], None]
 
 
 class MemoryService:
@@ -81,7 +82,7 @@ class MemoryService:
         self._line_authors = LineAuthors(events.own_device_ids)
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
-        self.on_exchange: Callable[[Event, str], None] | None = None  # gets each new exchange, with the user's words
+        self.on_exchange: ExchangeReader | None = None  # gets each new exchange in its transaction, with both sides
         self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
 
@@ -151,12 +152,19 @@ class MemoryService:
             )
             return self.pauses.filter_allowed(connection, add_facts(connection, drafts))
 
-        recorded, pending = await self._log.append_and_count(build, self._unredacted_writer(exchange, redacted))
+        keep_unredacted = self._unredacted_writer(exchange, redacted)
+
+        def keep(connection: Transaction, recorded: Sequence[AppendResult]) -> None:
+            if keep_unredacted is not None:
+                keep_unredacted(connection, recorded)
+            is_new = recorded and recorded[0].event.type == EXCHANGE_RECORDED and not recorded[0].duplicate
+            if is_new and self.on_exchange is not None and self._record_settings.preferences:
+                self.on_exchange(connection, recorded[0].event, redacted.user_message, redacted.ai_response)
+
+        recorded, pending = await self._log.append_and_count(build, keep)
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
-        if self.on_exchange is not None and self._record_settings.preferences and not recorded[0].duplicate:
-            self.on_exchange(recorded[0].event, redacted.user_message)
         return UpdateResult(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
     def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:

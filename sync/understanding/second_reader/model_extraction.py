@@ -1,19 +1,20 @@
 """Ask a language model about exchanges, in the background: off until one is offered, bounded by calls a day.
 
-Exchanges wait in memory and are lost with the process: the rules have read them already. A batch is sent when
-nothing was recorded for some seconds; a batch that fails is sent a second time. What was erased meanwhile is not sent.
+Exchanges wait on disk, each written in the transaction that records it and deleted with it. They are sent when nothing
+was recorded for some seconds: sooner if there are several or a session ended, later the more calls were made today.
 """
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import store as log_store
+from sync.log.event_types import SESSION_END_TYPES
 from sync.log.local_state import MODEL_CALLS, MODEL_DAY, MODEL_TOKENS
 from sync.log.log import EventLog
 from sync.log.model import Event
@@ -21,15 +22,22 @@ from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 from sync.understanding.projection import FactProjection
-from sync.understanding.rules.typed_text import typed_sentences
-from sync.understanding.second_reader.model_operations import TypedExchange, accept_operations, build_request
-from sync.understanding.second_reader.model_port import LanguageModel, ModelFailed, ModelStatus
+from sync.understanding.second_reader import store
+from sync.understanding.second_reader.model_operations import accept_operations
+from sync.understanding.second_reader.model_port import LanguageModel, ModelFailed, ModelStatus, ModelUnavailable
+from sync.understanding.second_reader.model_reply import ReadReply, read_reply
+from sync.understanding.second_reader.model_request import WaitingExchange, build_request
 
-MIN_BATCH: Final = 5  # exchanges
+MIN_BATCH: Final = 5  # exchanges; fewer wait longer
 MAX_BATCH: Final = 20
-MAX_WAITING: Final = 200  # exchanges; older ones are dropped
-MAX_TRIES: Final = 2
+MAX_BATCH_CHARS: Final = 24_000
+MAX_TYPED_CHARS: Final = 4_000  # of one message; of a longer one good part was pasted
+MAX_PREVIOUS_CHARS: Final = 300  # of the assistant's words before: their end, where it asks
+MAX_SESSIONS: Final = 50  # of which the assistant's last words are known
+MAX_TRIES: Final = 3  # answers without a word about an exchange
 IDLE_SECONDS: Final = 3.0  # since the last recorded exchange
+LONE_SECONDS: Final = 20.0  # the same for fewer than MIN_BATCH, times the calls of today
+RETRY_SECONDS: Final = 600.0  # after a failure, unless another exchange is recorded
 CALL_TIMEOUT: Final = 120.0  # seconds for a model's answer
 MAX_TOKENS_OF_CALL: Final = 1_000_000_000  # that are counted, whatever a client says
 
@@ -43,6 +51,22 @@ class _Offer:
     max_calls_per_day: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """How many exchanges wait, the place of the newest and of the last end of a session, and the calls of today."""
+
+    waiting: int
+    newest: int
+    session_end: int
+    calls: int
+
+    @property
+    def seconds(self) -> float:
+        """How long nothing must be recorded before they are sent."""
+        is_enough = self.waiting >= MIN_BATCH or self.session_end > self.newest
+        return IDLE_SECONDS if is_enough else LONE_SECONDS * (1 + self.calls)
+
+
 class ModelExtraction:
     """One profile's exchanges that wait for a model, and its answers as facts."""
 
@@ -52,8 +76,9 @@ class ModelExtraction:
         self._projection = projection
         self._clock = clock
         self._offer: _Offer | None = None
-        self._pending_exchanges: deque[TypedExchange] = deque(maxlen=MAX_WAITING)
-        self._changed = ChangeCounter()
+        self._is_withdrawn = False  # what waits on disk is still to be dropped
+        self._last_words: OrderedDict[str, str] = OrderedDict()  # of the assistant, by session
+        self._offered = ChangeCounter()
         self._failures = LogOnce(_log)
         self._recorded = self._refused = 0
         self._last_error: str | None = None
@@ -61,30 +86,32 @@ class ModelExtraction:
     def offer(self, model: LanguageModel, *, source: str, max_calls_per_day: int) -> None:
         """Use this model from now on; with 0 calls a day, none: what waits and what is still answered is dropped."""
         self._offer = _Offer(model, source, max_calls_per_day) if max_calls_per_day > 0 else None
-        if self._offer is None:
-            self._pending_exchanges.clear()
-        self._changed.increment()
+        self._is_withdrawn |= self._offer is None
+        self._offered.increment()
 
-    def add(self, exchange: Event, message: str) -> None:
-        """Let an exchange that was just recorded wait for the model. `message`: the redacted words of the user."""
-        typed = "".join(sentence.visible for sentence in typed_sentences(message)).strip()
-        if self._offer is not None and typed:
-            place = exchange.session_id, exchange.project_id, exchange.project_path
-            self._pending_exchanges.append(TypedExchange(exchange.event_id, typed, *place))
-            self._changed.increment()
+    def add(self, connection: Transaction, exchange: Event, message: str, answer: str) -> None:
+        """Let an exchange wait that this transaction records. `message` and `answer` are redacted."""
+        previous = self._last_words.pop(exchange.session_id, "")
+        self._last_words[exchange.session_id] = answer.strip()[-MAX_PREVIOUS_CHARS:]
+        if len(self._last_words) > MAX_SESSIONS:
+            self._last_words.popitem(last=False)
+        self._drop_withdrawn(connection)
+        if self._offer is not None and message.strip():
+            store.add(connection, exchange.event_id, message[:MAX_TYPED_CHARS], previous)
 
     async def status(self) -> ModelStatus:
         """The state of the model and what it cost today."""
         offer = self._offer
         if offer is None:
             return ModelStatus(last_error=self._last_error)
-        calls, tokens = await self._log.database.read(self._spent_today)
+        queue = await self._log.database.read(self._read_queue)
+        _, tokens = await self._log.database.read(self._spent_today)
         return ModelStatus(
             source=offer.source,
             max_calls_per_day=offer.max_calls_per_day,
-            calls=calls,
+            calls=queue.calls,
             tokens=tokens,
-            waiting=len(self._pending_exchanges),
+            waiting=queue.waiting,
             recorded=self._recorded,
             refused=self._refused,
             last_error=self._last_error,
@@ -92,86 +119,110 @@ class ModelExtraction:
 
     async def run(self) -> None:
         """Ask about waiting exchanges until cancelled."""
+        seen, due = -1, 0.0
         while True:
-            seen = self._changed.count
-            if self._offer is None or len(self._pending_exchanges) < MIN_BATCH:
-                await self._changed.wait_for_change(seen)
-            elif not await wait_for_any_change(IDLE_SECONDS, (self._changed, seen)) and not await self.ask():
-                await self._changed.wait_for_change(self._changed.count)
+            changes = [(one, one.count) for one in (self._offered, self._log.changed)]
+            queue = await self._log.database.read(self._read_queue)
+            now = asyncio.get_running_loop().time()
+            if seen != (seen := max(queue.newest, queue.session_end)):
+                due = now + queue.seconds
+            left = due - now if queue.waiting and self._offer is not None else None
+            if left is not None and left <= 0:
+                if await self.ask():
+                    continue
+                due, left = now + RETRY_SECONDS, RETRY_SECONDS
+            await wait_for_any_change(left, *changes)
 
     async def ask(self) -> bool:
         """Ask about one batch; whether that was allowed and succeeded. A failure is logged, and shown in `status`."""
-        await self._drop_erased()
         offer = self._offer
-        if offer is None or not self._pending_exchanges:
+        batch = [] if offer is None else await self._log.database.write(self._take_batch, offer.max_calls_per_day)
+        if offer is None or not batch:
             return False
-        if not await self._log.database.write(self._take_call, offer.max_calls_per_day):
-            return False
-        batch = [self._pending_exchanges.popleft() for _ in range(min(MAX_BATCH, len(self._pending_exchanges)))]
         try:
             await self._ask_about(offer.model, batch)
         except (ModelFailed, TimeoutError) as error:
             self._last_error = error.message if isinstance(error, ModelFailed) else "the model did not answer in time"
             self._failures.report("model", self._last_error)
-            again = [replace(one, tries=one.tries + 1) for one in batch if self._offer is not None]
-            self._pending_exchanges.extendleft(one for one in reversed(again) if one.tries < MAX_TRIES)
+            if not isinstance(error, ModelUnavailable):
+                ids = [one.event_id for one in batch]
+                await self._log.database.write(store.note_tries, ids, MAX_TRIES)
             return False
         self._last_error = None
         self._failures.clear("model")
         return True
 
-    async def _ask_about(self, model: LanguageModel, batch: list[TypedExchange]) -> None:
+    async def _ask_about(self, model: LanguageModel, batch: list[WaitingExchange]) -> None:
         facts = await self._log.database.read(self._projection.read)
         async with asyncio.timeout(CALL_TIMEOUT):
-            reply = await model.complete(build_request(batch, facts))
+            answer = await model.complete(build_request(batch, facts, self._clock.now().date().isoformat()))
+        reply = read_reply(answer.text)
         if self._offer is None:
             return
-        recorded, refused = await self._log.database.write(self._record, batch, reply.text, reply.tokens)
+        recorded, refused = await self._log.database.write(self._record, batch, reply, answer.tokens)
         self._recorded += recorded
         self._refused += refused
         if recorded:
             self._log.changed.increment()
 
-    def _record(self, connection: Transaction, batch: list[TypedExchange], text: str, tokens: int) -> tuple[int, int]:
+    def _record(
+        self, connection: Transaction, batch: list[WaitingExchange], reply: ReadReply, tokens: int
+    ) -> tuple[int, int]:
         """Record the accepted operations about exchanges that were not erased meanwhile."""
         spent = log_store.watermark(connection, MODEL_TOKENS) + min(max(0, tokens), MAX_TOKENS_OF_CALL)
         log_store.set_watermark(connection, MODEL_TOKENS, spent, self._clock)
         facts = self._projection.read(connection)
-        erased = self._erased_of(connection, batch)
-        accepted = accept_operations(text, [one for one in batch if one not in erased], facts, self._redactor)
+        accepted = accept_operations(reply, self._not_erased(connection, batch), facts, self._redactor)
         self._log.append_in(connection, accepted.drafts)
+        store.remove(connection, accepted.answered)
+        store.note_tries(connection, [one.event_id for one in batch], MAX_TRIES)  # those that a cut-off answer left
         return len(accepted.drafts), accepted.refused
 
-    async def _drop_erased(self) -> None:
-        """Drop the exchanges that were erased while they waited."""
-        waiting = tuple(self._pending_exchanges)
-        erased = await self._log.database.read(self._erased_of, waiting) if waiting else ()
-        if erased:
-            self._pending_exchanges = deque((one for one in self._pending_exchanges if one not in erased), MAX_WAITING)
+    def _take_batch(self, connection: Transaction, most_calls: int) -> list[WaitingExchange]:
+        """The next exchanges to ask about, fewer where an answer failed; the call is counted before it is made.
 
-    def _erased_of(self, connection: Transaction, exchanges: Sequence[TypedExchange]) -> list[TypedExchange]:
-        """Those of these exchanges that the log does not have any more, or is asked to erase."""
+        So a process that is killed does not call again and again. What was erased while it waited is dropped.
+        """
+        self._drop_withdrawn(connection)
+        waiting = store.oldest(connection, MAX_BATCH)
+        left = self._not_erased(connection, waiting)
+        store.remove(connection, {one.event_id for one in waiting} - {one.event_id for one in left})
+        calls, tokens = self._spent_today(connection)
+        if calls >= most_calls or not left:
+            return []
+        for name, value in ((MODEL_DAY, self._today()), (MODEL_CALLS, calls + 1), (MODEL_TOKENS, tokens)):
+            log_store.set_watermark(connection, name, value, self._clock)
+        size, batch = 0, left[: max(1, MAX_BATCH >> 2 * left[0].tries)]
+        for number, one in enumerate(batch):
+            size += len(one.typed) + len(one.previous)
+            if size > MAX_BATCH_CHARS and number:
+                return batch[:number]
+        return batch
+
+    def _not_erased(self, connection: Transaction, exchanges: Sequence[WaitingExchange]) -> list[WaitingExchange]:
+        """Those of these exchanges that the log still has, and is not asked to erase."""
         self._projection.read(connection)  # for `is_retracted`
         held = ((one, log_store.find_event(connection, one.event_id)) for one in exchanges)
         return [
             one
             for one, event in held
-            if event is None or not event.payload or self._projection.is_retracted(one.event_id)
+            if event is not None and event.payload and not self._projection.is_retracted(one.event_id)
         ]
+
+    def _drop_withdrawn(self, connection: Transaction) -> None:
+        if self._is_withdrawn:
+            store.clear(connection)
+            self._is_withdrawn = False
+
+    def _read_queue(self, connection: Transaction) -> _Queue:
+        waiting = 0 if self._is_withdrawn else store.count(connection)
+        session_end = log_store.newest_position_of_types(connection, SESSION_END_TYPES)
+        return _Queue(waiting, store.newest_position(connection), session_end, self._spent_today(connection)[0])
 
     def _spent_today(self, connection: Transaction) -> tuple[int, int]:
         if log_store.watermark(connection, MODEL_DAY) != self._today():
             return 0, 0
         return log_store.watermark(connection, MODEL_CALLS), log_store.watermark(connection, MODEL_TOKENS)
-
-    def _take_call(self, connection: Transaction, most: int) -> bool:
-        """Count a call before it is made, so that a process that is killed does not call again and again."""
-        calls, tokens = self._spent_today(connection)
-        if calls >= most:
-            return False
-        for name, value in ((MODEL_DAY, self._today()), (MODEL_CALLS, calls + 1), (MODEL_TOKENS, tokens)):
-            log_store.set_watermark(connection, name, value, self._clock)
-        return True
 
     def _today(self) -> int:
         return self._clock.now().date().toordinal()

@@ -7,11 +7,15 @@ from sync.errors import XiaobaiError
 
 
 class ModelFailed(XiaobaiError):
-    """A model gave no usable answer. Nothing was recorded; the exchanges are sent a second time."""
+    """A model gave no usable answer. Nothing was recorded; the exchanges are sent again, fewer at a time."""
 
     kind: ClassVar[str] = "model_failed"
     retryable: ClassVar[bool] = True
     default_hint: ClassVar[str] = "Facts are still found by rules; `status` shows the last failure of the model."
+
+
+class ModelUnavailable(ModelFailed):
+    """A model could not be asked. The exchanges wait, however often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,61 +1,21 @@
 """A model behind an OpenAI-compatible API: what is sent, and every answer that is no completion."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 import pytest
 
 from sync.understanding.second_reader.api_model import ApiModel
-from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest
+from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest, ModelUnavailable
+from tests.integration.understanding.second_reader.careless_model import FakeApi, serving
 
 REQUEST: Final = ModelRequest("understanding", "find", ({"role": "user", "content": "{}"},), {"type": "object"}, 100)
-COMPLETION: Final = {"choices": [{"message": {"content": "{}"}}], "usage": {"total_tokens": 7}}
-
-
-class FakeApi(ThreadingHTTPServer):
-    """Answers every request with `answer`, and keeps what it got."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.status = 200
-        self.answer: Any = COMPLETION
-        self.requests: list[tuple[str, str | None, dict[str, Any]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1/"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        api = self.server
-        assert isinstance(api, FakeApi)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        api.requests.append((self.path, self.headers["Authorization"], body))
-        answer = api.answer if isinstance(api.answer, bytes) else json.dumps(api.answer).encode()
-        self.send_response(api.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: Any) -> None:
-        """Print nothing."""
 
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    with FakeApi() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving() as server:
+        yield server
 
 
 async def test_it_asks_for_json_with_its_key(api: FakeApi) -> None:
@@ -63,7 +23,33 @@ async def test_it_asks_for_json_with_its_key(api: FakeApi) -> None:
     ((path, authorization, body),) = api.requests
     assert (path, authorization, body["model"]) == ("/v1/chat/completions", "Bearer key-1", "small")
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert (body["max_tokens"], body["response_format"]) == (100, {"type": "json_object"})
+    assert (body["max_completion_tokens"], body["response_format"]["type"]) == (100, "json_schema")
+    assert body["response_format"]["json_schema"]["schema"] == REQUEST.schema
+
+
+async def test_an_api_that_refuses_a_field_is_asked_without_it_and_the_next_time_at_once(api: FakeApi) -> None:
+    api.refused_fields = ("json_schema", "max_completion_tokens")
+    model = ApiModel(api.url, "small", lambda: None)
+    for _ in range(2):
+        assert await model.complete(REQUEST) == ModelReply("{}", 7)
+    assert [body.get("response_format", {}).get("type") for _, _, body in api.requests] == [
+        "json_schema",
+        "json_object",
+        "json_object",
+    ]
+    api.refused_fields = ("response_format",)
+    assert await model.complete(REQUEST) == ModelReply("{}", 7)
+    assert (api.requests[-1][2]["max_tokens"], "response_format" in api.requests[-1][2]) == (100, False)
+
+
+@pytest.mark.parametrize(("status", "is_refused"), [(400, True), (422, True), (401, False), (429, False), (503, False)])
+async def test_a_refused_request_is_a_failed_answer_and_an_api_that_cannot_be_asked_is_not(
+    api: FakeApi, status: int, is_refused: bool
+) -> None:
+    api.status = status
+    with pytest.raises(ModelFailed) as caught:
+        await ApiModel(api.url, "small", lambda: None).complete(REQUEST)
+    assert isinstance(caught.value, ModelUnavailable) is not is_refused
 
 
 async def test_a_local_model_needs_no_key_and_may_not_count_tokens(api: FakeApi) -> None:
