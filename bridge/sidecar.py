@@ -30,7 +30,6 @@ from bridge.rpc.stdio_transport import serve_stdio
 from sync.accounts.profiles import PROFILES_FOLDER, Profile, read_installation
 from sync.accounts.sidecar_lock import wait_for_sidecar_lock
 from sync.clock import SystemClock
-from sync.document.markdown.language import LanguageChoice, environment_locale
 from sync.document.read.cold_load import ColdLoad, FirstStartLoad
 from sync.document.read.results import LoadResult
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -38,6 +37,7 @@ from sync.errors import InvalidInput, StorageError, XiaobaiError
 from sync.runtime.garbage_collection import paused_collection
 from sync.runtime.supervision import supervise
 from sync.system.files import make_private_folder, translate_os_errors
+from sync.texts.language import LanguageChoice, environment_locale
 
 if TYPE_CHECKING:
     from sync.app import App

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from sync.accounts.profiles import Profile, read_installation
 from sync.accounts.switching import ActiveProfile
 from sync.clock import Clock
-from sync.document.markdown.language import environment_locale
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.insights.cache import CACHE_FILE
@@ -28,6 +27,7 @@ from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
 from sync.runtime.supervision import supervise
 from sync.settings.settings import LESSONS_FOLDER, Settings
+from sync.texts.language import environment_locale
 
 if TYPE_CHECKING:
     from sync.archive.service import ArchiveService

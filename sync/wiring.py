@@ -20,7 +20,6 @@ from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
 from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.cloud.supabase.lazy import LazyCloud
-from sync.document.markdown.language import environment_locale
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
 from sync.document.surfaces.withheld_erasures import erasure_stake
 from sync.encryption.database_encryption import DatabaseEncryption
@@ -36,6 +35,7 @@ from sync.redaction import Redactor
 from sync.settings.settings import EVENTS_FOLDER, Settings
 from sync.startup.open_database import OpenedDatabase
 from sync.system.secret_store import SecretStore, open_secret_store
+from sync.texts.language import environment_locale
 
 if TYPE_CHECKING:
     from sync.cloud.replication.document_upload import DocumentSource

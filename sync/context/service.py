@@ -16,7 +16,6 @@ from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, Turn
 from sync.context.stable_block import ShownTexts, StableBlock, framed
 from sync.context.turn_block import newer_note, turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
-from sync.document.markdown.language import Language
 from sync.errors import StorageError
 from sync.log.authorship import ANSWER, Author
 from sync.log.event_types import FACT_TYPES
@@ -31,6 +30,7 @@ from sync.recall.relevance.calibration import rare_weights
 from sync.recall.relevance.calibration_file import load_calibration
 from sync.recall.relevance.message_signals import MessageSignals, read_signals, without_continuation
 from sync.recall.text.tokenizer import content_terms
+from sync.texts.language import Language
 from sync.understanding.model import FactStatus
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from sync.document.markdown.language import EN, WORDS, ZH, Language
+from sync.document.markdown.words import WORDS
 from sync.recall.dedup import ELLIPSES, MIN_SHORTENED_CHARS
 from sync.recall.text.tokenizer import normalise
 from sync.redaction.prompt_fence import neutralise
+from sync.texts.language import EN, ZH, Language
 
 _BULLET: Final = re.compile(
     r"^(?:[ \t]*[-*+][ \t]+)?(?:(?:用户问|AI[ \t]*答|User asked|AI answered)[:：][ \t]*)?(?:【[^】]*】)?"

@@ -10,7 +10,7 @@ from typing import Final
 
 from sync.context.budgets import ITEM_CHARS
 from sync.context.model import Memory
-from sync.document.markdown.language import EN, WORDS, ZH, Language
+from sync.document.markdown.words import WORDS
 from sync.log.authorship import UNPROVEN, Author, label_key
 from sync.log.model import Door
 from sync.recall.model import Hit
@@ -18,6 +18,7 @@ from sync.recall.text.echo_filter import LINE_PREFIX
 from sync.recall.text.tokenizer import tokenize
 from sync.redaction.prompt_fence import neutralise
 from sync.small_talk import is_small_talk
+from sync.texts.language import EN, ZH, Language
 from sync.understanding.model import Fact
 
 EXCERPT_SENTENCES: Final = 2

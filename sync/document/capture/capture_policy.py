@@ -11,11 +11,11 @@ from typing import Any, Final
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
-from sync.document.markdown.language import WORDS
 from sync.document.markdown.model import Block, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import QUESTION_PREFIXES, question_of
+from sync.document.markdown.words import WORDS
 from sync.document.merge.line_index import HashedMultimap, LineIndex
 from sync.document.merge.text_equality import (
     comparison_key,

@@ -16,15 +16,16 @@ from msgspec.structs import replace
 
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
 from sync.document.markdown.entry_ids import derived_entry_id, text_hash
-from sync.document.markdown.language import WORDS, ZH, Language
 from sync.document.markdown.model import Entry, Section, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
 from sync.document.markdown.version_labels import day_label, parse_day
+from sync.document.markdown.words import WORDS
 from sync.log.authorship import OTHER_DOORS, Author, Authorship, author_of, authorship
 from sync.log.event_types import DAY_FOLDED
 from sync.log.model import DOOR_FIELD, Door, Event, Origin, text_in
+from sync.texts.language import ZH, Language
 
 MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
 MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit

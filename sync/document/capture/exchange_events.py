@@ -8,17 +8,18 @@ from msgspec.structs import replace
 
 from sync.document.markdown.edits import NewExchange, edit_entry, exchange_lines, insert_entry, insert_exchanges
 from sync.document.markdown.entry_ids import text_hash
-from sync.document.markdown.language import WORDS, ZH, Language, parse_language
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
 from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.markdown.template import PREFERENCE_SECTIONS
 from sync.document.markdown.version_labels import day_label
+from sync.document.markdown.words import WORDS
 from sync.errors import InvalidInput
 from sync.log.envelope import day_of
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
 from sync.log.model import MAX_EVENT_BYTES, Door, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
+from sync.texts.language import ZH, Language, parse_language
 
 # A summary has at most 100 characters; a secret that begins among them ends well before this.
 SUMMARY_WINDOW: Final = 8_000

@@ -13,7 +13,6 @@ import msgspec
 
 from sync.document.capture.exchange_events import is_in_document
 from sync.document.markdown.entry_ids import derived_entry_id
-from sync.document.markdown.language import Language, parse_language
 from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import ELLIPSIS, escape_markdown, one_line
 from sync.document.markdown.repeat_suffix import with_repeat_count
@@ -22,6 +21,7 @@ from sync.document.merge.text_equality import core_words
 from sync.log.envelope import day_of
 from sync.log.event_types import EXCHANGE_RECORDED, TOOL_CALL
 from sync.log.model import Event
+from sync.texts.language import Language, parse_language
 
 MIN_DAYS: Final = 3
 MAX_COMMAND_LENGTH: Final = 80  # characters; longer commands are rarely typed again

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from sync.document.markdown.language import WORDS, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, Cell, Section, Snapshot
 from sync.document.markdown.parse import parse_text
 from sync.document.markdown.positions import (
@@ -25,6 +24,8 @@ from sync.document.markdown.positions import (
 from sync.document.markdown.reparse import reparse, reparse_changed_part
 from sync.document.markdown.template import RECORDS, SECTIONS, SEPARATOR, heading_title, language_of
 from sync.document.markdown.version_labels import day_label, parse_day
+from sync.document.markdown.words import WORDS
+from sync.texts.language import ZH, Language
 
 _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
 

@@ -11,7 +11,6 @@ from itertools import groupby
 import msgspec
 
 from sync.document.markdown.block_editor import BlockEditor
-from sync.document.markdown.language import WORDS, ZH, Language
 from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot, normalised_text
 from sync.document.markdown.one_line import one_line
 from sync.document.markdown.parse import parse_text
@@ -24,6 +23,8 @@ from sync.document.markdown.positions import (
 )
 from sync.document.markdown.template import QUESTION_PREFIXES, RECORDS, footer_language, footer_line
 from sync.document.markdown.version_labels import parse_day
+from sync.document.markdown.words import WORDS
+from sync.texts.language import ZH, Language
 
 
 class NewExchange(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ import unicodedata
 from functools import cache
 from typing import Any, Final
 
-from sync.document.markdown.language import WORDS, ZH, Language, Words
+from sync.document.markdown.words import WORDS, Words
+from sync.texts.language import ZH, Language
 
 MAX_QUESTION_LENGTH: Final = 50  # both from the original app's format
 MAX_ANSWER_LENGTH: Final = 100

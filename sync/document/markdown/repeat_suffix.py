@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from sync.document.markdown.language import EN, WORDS, ZH, Language
+from sync.document.markdown.words import WORDS
+from sync.texts.language import EN, ZH, Language
 
 _REPEAT_COUNT: Final = re.compile(r"(?:（×([1-9][0-9]{0,5})）| \(×([1-9][0-9]{0,5})\))\Z")
 

@@ -6,8 +6,9 @@ A `Section` path has the Chinese titles for the sections of the template, whatev
 
 from typing import Final
 
-from sync.document.markdown.language import EN, WORDS, ZH, Language
 from sync.document.markdown.model import KIND_LETTERS, BlockKind, MemoryDocument, Section
+from sync.document.markdown.words import WORDS
+from sync.texts.language import EN, ZH, Language
 
 PREFERENCES: Final = "用户偏好"
 RECORDS: Final = "重要对话记录"

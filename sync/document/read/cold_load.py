@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from sync.clock import Clock
 from sync.document.capture.exchange_events import apply_exchanges
-from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -37,6 +36,7 @@ from sync.log.event_types import DEVICE_EVENT_TYPES, ERASING_TYPES, EXCHANGE_REC
 from sync.log.model import Event
 from sync.log.newest_query import LAST_SPOKEN_QUERY, NEWEST_QUERY, newest_parameters
 from sync.system.files import read_once
+from sync.texts.language import LanguageChoice
 
 SCHEMA_VERSIONS: Final = range(2, 16)  # in which the tables read here are the same
 FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import lines_of
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.version_labels import day_label
 from sync.log.authorship import MAX_LABEL, Author, short_name
 from sync.log.devices.device_registry import new_device_name
+from sync.texts.language import EN, ZH, Language
 
 HEADINGS: Final = {ZH: "## 其他设备的记忆（只读）", EN: "## Memory of other devices (read-only)"}
 DEVICES_LIMIT: Final = 5  # devices in use; older ones are found by search

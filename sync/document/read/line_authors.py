@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sync.document.capture.day_compaction import folded_authorship, has_lines_of_others
 from sync.document.capture.exchange_events import exchange_ids, preference_entries_of
 from sync.document.markdown.entry_ids import conflict_copy_id
-from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Section, Snapshot
 from sync.document.markdown.positions import normalised_section
 from sync.document.markdown.template import EARLIER, RECORDS, TEMPLATE_SECTIONS
@@ -27,6 +26,7 @@ from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.envelope import event_order
 from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED
 from sync.log.model import Event, text_in
+from sync.texts.language import EN, ZH, Language
 
 # Plain text: it runs through SQLAlchemy and, before that is imported, through sqlite3.
 OTHER_AUTHORS_SQL: Final = """

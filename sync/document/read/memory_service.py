@@ -22,7 +22,6 @@ from sync.document.capture.exchange_events import (
     repeated_exchange_id,
 )
 from sync.document.erasure import erasure
-from sync.document.markdown.language import Language
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest
@@ -46,6 +45,7 @@ from sync.log.model import AppendResult, Event, EventDraft
 from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
+from sync.texts.language import Language
 
 if TYPE_CHECKING:
     from sync.cloud.replication.replicator import Replicator

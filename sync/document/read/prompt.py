@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import Block, BlockKind, MemoryDocument, Section
 from sync.document.markdown.one_line import summarize, unescape_markdown
 from sync.document.markdown.template import PREFERENCES, heading_title
 from sync.document.markdown.version_labels import parse_day
+from sync.texts.language import EN, ZH, Language
 
 OTHER_DEVICES: Final = {ZH: "其他设备", EN: "Other devices"}  # the section under which lines of the digest are counted
 OTHER_SECTIONS: Final = {ZH: "其他", EN: "Other"}  # lines without a section

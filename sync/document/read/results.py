@@ -4,12 +4,12 @@ from typing import Literal
 
 import msgspec
 
-from sync.document.markdown.language import ZH, Language, LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest, render_digest
 from sync.document.read.line_authors import AuthorLabels, LineLabel, with_author_labels
 from sync.document.read.prompt import Omission, compose
+from sync.texts.language import ZH, Language, LanguageChoice
 
 LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
 LoadSource = Literal["cloud", "local", "template"]

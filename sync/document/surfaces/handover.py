@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sync.document.markdown.language import Language
 from sync.document.markdown.model import BlockKind, MemoryDocument, Section
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -22,6 +21,7 @@ from sync.document.surfaces.stable_read import Sleep, stable_read
 from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, StorageError
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.files import FileProbe, read_once
+from sync.texts.language import Language
 
 READ_PAUSE: Final = 0.25  # seconds between two reads of a file that is being written
 MAX_READS: Final = 32  # of such a file: 10 seconds

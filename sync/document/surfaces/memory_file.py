@@ -17,7 +17,6 @@ from typing import Final, Literal
 import msgspec
 
 from sync.clock import Clock
-from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.reparse import parse_edited
@@ -41,6 +40,7 @@ from sync.settings.sections import DocumentSettings
 from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
 from sync.system.files import FileProbe, FileStamp, stat_stamp
+from sync.texts.language import LanguageChoice
 
 MAX_ATTEMPTS: Final = 5  # against an editor that saves at the same moment; the next event starts over
 

@@ -4,7 +4,6 @@ import asyncio
 from typing import Final
 
 from sync.clock import Clock
-from sync.document.markdown.language import Language
 from sync.document.markdown.model import Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import footer_line
@@ -12,6 +11,7 @@ from sync.document.merge.three_way import may_be_incomplete
 from sync.document.ownership.other_profiles import OtherProfiles
 from sync.errors import DocumentUntouchable
 from sync.system.files import FileProbe
+from sync.texts.language import Language
 
 MAX_WRITE_PAUSE: Final = 4.0  # seconds that a writer may pause between two pieces of the file
 MAX_WRITE_DURATION: Final = 60.0  # seconds after which a file without its end is read as it is

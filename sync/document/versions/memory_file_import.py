@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from sync.document.markdown.edits import exchange_lines
 from sync.document.markdown.entry_ids import entry_id_from_hex
-from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import EntryAdded, MemoryDocument, Section
 from sync.document.markdown.positions import normalised_section
 from sync.document.markdown.template import RECORDS, SECTIONS
 from sync.document.markdown.version_labels import day_label, parse_day
+from sync.texts.language import EN, ZH, Language
 
 SOURCE: Final = "memory_file"
 AT_END: Final = ""  # the end of the section

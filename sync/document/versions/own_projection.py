@@ -13,7 +13,6 @@ from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
 from sync.document.capture.exchange_events import apply_exchanges, repeated_exchange_id
-from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import Operation, Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -28,6 +27,7 @@ from sync.log.log import EventLog
 from sync.log.model import Event
 from sync.log.projections.registry import DOCUMENT
 from sync.redaction import Redactor
+from sync.texts.language import LanguageChoice
 
 DOCUMENT_OFFSET: Final = DOCUMENT.name
 

@@ -20,7 +20,6 @@ from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.erasure import erasure
 from sync.document.markdown.edits import set_footer
 from sync.document.markdown.entry_ids import entry_id_from_hex
-from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import MemoryDocument, MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.template import language_of
 from sync.document.markdown.version_labels import later_label, next_label
@@ -32,6 +31,7 @@ from sync.log.local_state import REDACTION_RULES
 from sync.log.log import EventLog
 from sync.log.model import Door, EventDraft, Origin
 from sync.redaction import Redactor
+from sync.texts.language import LanguageChoice
 
 T = TypeVar("T")
 P = ParamSpec("P")

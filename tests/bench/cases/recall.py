@@ -19,7 +19,6 @@ import numpy as np
 from sync.context.model import TurnRequest
 from sync.context.service import ContextService
 from sync.db.engine import Transaction
-from sync.document.markdown.language import Language
 from sync.log import store as log_store
 from sync.recall.index import vector_store
 from sync.recall.model import SearchRequest, SearchResult
@@ -28,6 +27,7 @@ from sync.recall.semantic.local_embedder import LocalEmbedder
 from sync.recall.semantic.semantic_index import SemanticIndex
 from sync.recall.semantic.vector_index import quantize
 from sync.redaction import Redactor
+from sync.texts.language import Language
 from sync.understanding.service import FactService
 from tests.bench.measurement import Measurement
 from tests.integration.recall.harness import RecallHarness, open_recall_harness

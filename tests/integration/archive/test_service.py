@@ -18,7 +18,6 @@ from sync.archive.container import ArchiveReader, ArchiveWriter
 from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES
 from sync.archive.model import ArchiveImportResult
 from sync.archive.service import ArchiveService
-from sync.document.markdown.language import LanguageChoice
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.own_projection import OwnProjection
 from sync.document.versions.writer import VersionWriter
@@ -29,6 +28,7 @@ from sync.log import store as log_store
 from sync.log.authorship import ANSWER, Author, author_of
 from sync.log.envelope import bounded_hlc
 from sync.log.model import DOOR_FIELD, Door, Event, Origin
+from sync.texts.language import LanguageChoice
 from tests.chat_export_samples import CHATGPT, CLAUDE, claude
 from tests.proof import first_in_test
 from tests.support import (

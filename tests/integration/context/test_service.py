@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sync.context.model import Outcome, TurnRequest
 from sync.context.service import ContextService
-from sync.document.markdown.language import Language
 from sync.recall.model import SearchRequest
 from sync.redaction import Redactor
+from sync.texts.language import Language
 from sync.understanding.service import FactService
 from tests.integration.recall.harness import RecallHarness, open_recall_harness
 

@@ -13,8 +13,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync.document.markdown.language import WORDS, ZH
 from sync.document.markdown.template import RECORDS, empty_document
+from sync.document.markdown.words import WORDS
+from sync.texts.language import ZH
 from tests.simulation.checks.expected_state import WORD
 from tests.simulation.workload.plan import PlanStep, SimulationPlan
 

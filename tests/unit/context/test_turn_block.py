@@ -5,10 +5,10 @@ from typing import Any
 from sync.context.budgets import ITEM_CHARS
 from sync.context.model import Memory
 from sync.context.turn_block import defanged, excerpt, newer_note, turn_block
-from sync.document.markdown.language import Language
 from sync.recall.ranking.bm25 import term_weights
 from sync.recall.text.echo_filter import LINE_PREFIX, strip_recalled_context
 from sync.recall.text.tokenizer import content_terms
+from sync.texts.language import Language
 from tests.unit.context.test_known_facts import fact
 from tests.unit.recall.examples import hit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sync.document.markdown.language import EN
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
+from sync.texts.language import EN
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 FLAG = "🇨🇳"

@@ -1,7 +1,7 @@
 """The repeat count of a line."""
 
-from sync.document.markdown.language import EN
 from sync.document.markdown.repeat_suffix import increment_repeat_count, split_repeat_count, with_repeat_count
+from sync.texts.language import EN
 
 
 def test_a_count_is_appended_to_the_line_and_grows() -> None:

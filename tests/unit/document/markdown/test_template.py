@@ -3,7 +3,6 @@
 import pytest
 
 from sync.document.markdown.edits import NewExchange, edit_entry, insert_entry, insert_exchanges, set_footer
-from sync.document.markdown.language import EN, ZH, Language
 from sync.document.markdown.model import BlockKind, Entry, Snapshot
 from sync.document.markdown.parse import parse, parse_text
 from sync.document.markdown.template import (
@@ -17,6 +16,7 @@ from sync.document.markdown.template import (
     language_of,
     question_of,
 )
+from sync.texts.language import EN, ZH, Language
 
 ENGLISH = """\
 # AI Conversation Memory

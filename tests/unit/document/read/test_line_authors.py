@@ -5,7 +5,6 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from sync.document.markdown.language import LanguageChoice
 from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
@@ -13,6 +12,7 @@ from sync.document.read.line_authors import LineAuthors, LineLabel, with_author_
 from sync.document.read.results import LoadResult
 from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.model import Event, Origin
+from sync.texts.language import LanguageChoice
 from tests.unit.document.read.test_other_devices import event
 
 TEXT = "# 记忆\n\n## 用户偏好\n\n### 工作习惯\n- 一\n  * 二\n\n## 约定\n- 三\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync.document.markdown.language import (
+from sync.texts.language import (
     EN,
     ZH,
     Language,
