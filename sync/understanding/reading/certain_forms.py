@@ -14,12 +14,16 @@ import msgspec
 
 from sync.understanding.model import REMEMBER, USER_SUBJECT, FactKind, FactSection
 from sync.understanding.reading import bearers
+from sync.understanding.reading.introductions import asks
 from sync.understanding.reading.segments import Sentence
 
 BEARERS_CLASSES: Final = frozenset({"allergy", "diet", "illness", "medicine"})  # said of others as well as of the user
 MAX_CLAUSE: Final = 160  # characters; of a longer clause only the beginning is read
 _BEFORE: Final = 30  # characters of the sentence before a clause in which a guard may stand
 _AFTER: Final = 8  # characters behind a sentence in which a laugh may stand
+_REQUEST: Final = re.compile(
+    r"(?i)\W*(?:(?:ok(?:ay)?|hey|so),? )?(?:can|could|would|will) (?:you|u)\b|(?:你|请)?(?:能不能|可不可以|能|可以)"
+)
 _CJK: Final = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -48,16 +52,29 @@ class FoundForm(msgspec.Struct, frozen=True):
     about: str
     is_doubtful: bool
 
+    @property
+    def is_wish(self) -> bool:
+        """Whether the user asks to remember what follows."""
+        return self.form.form_class == REMEMBER
+
 
 def find_forms(message: str, sentences: Sequence[Sentence]) -> list[FoundForm]:
-    """The forms in the clauses that are the user's own by their form and do not ask, in their order."""
+    """The forms in the clauses that are the user's own by their form, in their order; of a question only a wish."""
     found: list[FoundForm] = []
     about = bearers.clause_bearers(message, sentences)
     for number, sentence in enumerate(sentences):
         for place, clause in enumerate(sentence.clauses):
-            if clause.foreign is None and not clause.is_question:
-                found += _read_clause(message, sentence, number, place, about[number][place])
+            if clause.foreign is None:
+                forms = _read_clause(message, sentence, number, place, about[number][place])
+                may_wish = clause.is_question and _is_wish(message[clause.start : clause.end])
+                found += [one for one in forms if not clause.is_question or (may_wish and one.is_wish)]
     return found
+
+
+def _is_wish(clause: str) -> bool:
+    """Whether a question is a request, and what it asks for is none: can you remember X, 能不能记一下X."""
+    request = _REQUEST.match(clause)
+    return request is not None and not asks(clause[request.end() :].rstrip("?？吗 "))
 
 
 @cache

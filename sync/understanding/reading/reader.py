@@ -37,6 +37,10 @@ _VITAL: Final = 0.8
 _RATHER_OWN: Final = 0.5  # probability that a sentence is the user's own, with which its form is likely
 _ORDINARY: Final = 0.4
 _EDGES: Final = " \t\u3000，,。.;；、:：!！~～-–—"
+_TAG: Final = re.compile(  # what ends a request: 好吗, ", please"
+    r"(?i)(?:[\s,，]+(?:ok(?:ay)?|alright|please|thanks|thank you|谢谢|哈|哦)|[\s,，]*(?:好不好|[好行]?吗|可以吗))?"
+    r"[\s?？!！.。]*$"
+)
 _NEGATED: Final = re.compile(r"(?i)不(?!仅|但|过|错|止)|没|别|无法|勿|n't\b|\b(?:not|never|no|without|dont|cant)\b")
 _A_RELATION: Final = "relation"  # the scorer's word for anybody of the household
 _SPLITS: Final = frozenset({"name", "home", "employer", "age"})  # slots whose values part a sentence
@@ -79,16 +83,16 @@ def points_back(message: str) -> bool:
     """Whether a message asks to remember what was said before it, and says nothing else: 记住这个."""
     sentences = read_sentences(message)
     forms = find_forms(message, sentences) if len(sentences) == 1 else []
-    return any(one.form.form_class == REMEMBER and _POINTS_BACK.match(message[one.start :]) for one in forms)
+    return any(one.is_wish and _POINTS_BACK.match(message[one.start :]) for one in forms)
 
 
 def remembered(text: str, level: Level = Level.CERTAIN) -> Statement | None:
     """The statement of what the user asks to be remembered; None without words."""
-    words = " ".join(text.split()).strip(_EDGES)[:MAX_REMEMBERED]
+    words = _TAG.sub("", " ".join(text.split()).strip(_EDGES)).strip(_EDGES)[:MAX_REMEMBERED]
     if not words:
         return None
     sentences = read_sentences(words)
-    forms = [one for one in find_forms(words, sentences) if one.form.form_class != REMEMBER]
+    forms = [one for one in find_forms(words, sentences) if not one.is_wish]
     bearers = clause_bearers(words, sentences)
     form = forms[0] if forms else None
     kind = form.form.kind if form is not None else FactKind.KNOWLEDGE
@@ -113,7 +117,7 @@ def _remembered(message: str, sentences: Sequence[Sentence], forms: Sequence[Fou
     """What the message asks to be remembered: the words after the wish, else the sentence that it points back to."""
     found: list[Statement | None] = []
     for one in forms:
-        if one.form.form_class != REMEMBER:
+        if not one.is_wish:
             continue
         sentence = sentences[one.sentence]
         if not _POINTS_BACK.match(message[one.start : sentence.end]):
@@ -142,7 +146,7 @@ def _choices(
             continue
         score = None if scores is None else scores[number]
         last = len(sentence.clauses) - 1
-        parts = _parts([one for one in forms if one.sentence == number and one.form.form_class != REMEMBER])
+        parts = _parts([one for one in forms if one.sentence == number and not one.is_wish])
         for place, form in enumerate(parts):
             if (level := _level(form, score, is_mixed=is_mixed)) is not None:
                 first = form.clause if place else 0

@@ -40,6 +40,10 @@ def test_a_long_sentence_is_cut_at_commas_and_begins_with_its_subject() -> None:
         ("note that I park on level 3", "I park on level 3"),
         ("备用钥匙在花盆下面。记住这个", "备用钥匙在花盆下面"),
         ("备用钥匙在花盆下面，记一下", "备用钥匙在花盆下面"),
+        ("Could you please remember my boss is called Pat?", "my boss is called Pat"),
+        ("能不能记一下我的车位是B14？", "我的车位是B14"),
+        ("Remember: two sugars, no milk, please", "two sugars, no milk"),
+        ("The shed code is a secret word. Please remember this.", "The shed code is a secret word"),
     ],
 )
 def test_what_the_user_asks_to_be_remembered_is_remembered(message: str, expected: str) -> None:
@@ -47,7 +51,23 @@ def test_what_the_user_asks_to_be_remembered_is_remembered(message: str, expecte
     assert (one.text, one.reader, one.level) == (expected, REMEMBER, Level.CERTAIN)
 
 
-@pytest.mark.parametrize("message", ["他说“记住我的柜子是12号”", "记住这个", "怎么记住单词？", "I remember him"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "他说“记住我的柜子是12号”",
+        "记住这个",
+        "怎么记住单词？",
+        "I remember him",
+        "Remember this tomorrow at 5",
+        "Remember that time we got lost",
+        "You should remember that you are an AI",
+        "don't forget the milk",
+        "save this file to disk",
+        "记住单词的方法",
+        "你能记住多少东西？",
+        "记得带伞",
+    ],
+)
 def test_the_wish_of_another_and_a_wish_without_words_are_not(message: str) -> None:
     assert texts(message) == []
 
