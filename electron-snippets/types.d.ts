@@ -243,18 +243,21 @@ export interface FactAnswerJson {
 export interface FactCountsJson {
   active: number;
   candidate: number;
+  questioned: number;
   retracted: number;
   superseded: number;
 }
 
 export interface FactExplanationJson {
   fact: FactJson;
+  replacedBy: FactJson | null;
   statements: Array<FactStatementJson>;
   supersedes: Array<FactJson>;
   verdicts: Array<FactVerdictJson>;
 }
 
 export interface FactJson {
+  about: string;
   author: 'app' | 'device' | 'file' | 'model' | 'program' | 'user';
   confidence: number;
   deviceId: string;
@@ -263,6 +266,8 @@ export interface FactJson {
   isNegative: boolean;
   kind: string;
   origin: 'agent-proposed' | 'imported' | 'other-device' | 'user-confirmed' | 'user-stated';
+  outdatedPart: string | null;
+  questionedBy: FactQuestionJson | null;
   section: string;
   slot: string | null;
   statement: string;
@@ -271,6 +276,12 @@ export interface FactJson {
   supersededBy: string | null;
   validFrom: string;
   validUntil: string | null;
+}
+
+export interface FactQuestionJson {
+  at: string;
+  factId: string;
+  statement: string;
 }
 
 export interface FactStatementJson {
@@ -1648,14 +1659,14 @@ export interface Methods {
     };
     result: FactsJson;
   };
-  /** The candidates: what waits for the user's confirmation, oldest first. None of it counts as known. */
+  /** What waits for the user, oldest first: candidates, none of which counts as known, and questioned facts. */
   'understanding/review': {
     params: {
       /** default 1000 */ limit?: number;
     };
     result: FactsJson;
   };
-  /** Confirm a candidate, or bring back a retracted fact. */
+  /** Confirm a candidate or a questioned fact, or bring back a retracted one. */
   'understanding/confirm': {
     params: {
       factId: string;
@@ -1685,7 +1696,7 @@ export interface Methods {
     };
     result: FactAnswerJson;
   };
-  /** Why a fact is what it is: its statements, the user's answers, what it replaced. */
+  /** Why a fact is what it is: its statements, the user's answers, what it replaced, and what replaced it. */
   'understanding/explain': {
     params: {
       factId: string;

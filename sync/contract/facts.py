@@ -14,11 +14,20 @@ FactStatusName = Literal["active", "candidate", "superseded", "retracted"]
 FactOriginName = Literal["user-stated", "user-confirmed", "agent-proposed", "imported", "other-device"]
 
 
+class FactQuestionJson(TypedDict):
+    """A newer sentence after which a fact may no longer hold. `factId`: of the sentence."""
+
+    factId: str
+    statement: str
+    at: str
+
+
 class FactJson(TypedDict):
     """`subject`: user, or project:<id>. `evidence`: ids of the exchanges in which it was stated, oldest first.
 
-    `slot`: the topic that it answers, such as editor; a newer fact of the same slot replaces it. `deviceId`: where it
-    was stated first. `author`: who said it, as this device sees it.
+    `about`: user, a relation such as sister, a name, project or unknown. `slot`: the topic that it answers, such as
+    editor. `deviceId`: where it was stated first. `author`: who said it, as this device sees it. `questionedBy`: until
+    the user confirms or retracts an active fact. `outdatedPart`: the words in it that no longer hold.
     """
 
     factId: str
@@ -26,6 +35,7 @@ class FactJson(TypedDict):
     section: str
     subject: str
     statement: str
+    about: str
     slot: str | None
     isNegative: bool
     status: FactStatusName
@@ -35,12 +45,17 @@ class FactJson(TypedDict):
     validFrom: str
     validUntil: str | None
     supersededBy: str | None
+    questionedBy: FactQuestionJson | None
+    outdatedPart: str | None
     deviceId: str
     author: AuthorName
 
 
 class FactCountsJson(TypedDict):
+    """`questioned`: of the active ones."""
+
     active: int
+    questioned: int
     candidate: int
     superseded: int
     retracted: int
@@ -79,19 +94,20 @@ class FactVerdictJson(TypedDict):
 
 
 class FactExplanationJson(TypedDict):
-    """`supersedes`: the facts that it replaced."""
+    """`supersedes`: the facts that it replaced. `replacedBy`: the fact that replaced it."""
 
     fact: FactJson
     statements: list[FactStatementJson]
     verdicts: list[FactVerdictJson]
     supersedes: list[FactJson]
+    replacedBy: FactJson | None
 
 
 _AUTHORS: Final = {"agent-proposed": Author.PROGRAM, "imported": Author.FILE, "other-device": Author.DEVICE}
 
 
 def fact_to_json(fact: "Fact", facts: "Facts", own_device_ids: Collection[str]) -> FactJson:
-    device_id = facts.device_of(fact)
+    device_id, newer = facts.device_of(fact), facts.by_id.get(fact.questioned_by or "")
     said_by = Author.USER if device_id in own_device_ids else Author.DEVICE
     return {
         "factId": fact.fact_id,
@@ -99,6 +115,7 @@ def fact_to_json(fact: "Fact", facts: "Facts", own_device_ids: Collection[str]) 
         "section": fact.section.value,
         "subject": fact.subject,
         "statement": fact.statement,
+        "about": fact.about,
         "slot": fact.slot,
         "isNegative": fact.is_negative,
         "status": fact.status.value,
@@ -108,15 +125,23 @@ def fact_to_json(fact: "Fact", facts: "Facts", own_device_ids: Collection[str]) 
         "validFrom": fact.valid_from,
         "validUntil": fact.valid_until,
         "supersededBy": fact.superseded_by,
+        "questionedBy": None if newer is None else _question_to_json(newer, facts),
+        "outdatedPart": fact.outdated_part,
         "deviceId": device_id,
         "author": _AUTHORS.get(fact.origin.value, said_by).value,
     }
+
+
+def _question_to_json(newer: "Fact", facts: "Facts") -> FactQuestionJson:
+    at = facts.statements[newer.statement_ids[-1]].recorded_at
+    return {"factId": newer.fact_id, "statement": newer.statement, "at": at}
 
 
 def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts", own_device_ids: Collection[str]) -> FactsJson:
     statuses = [fact.status.value for fact in facts.facts]
     counts: FactCountsJson = {
         "active": statuses.count("active"),
+        "questioned": sum(fact.questioned_by is not None for fact in facts.facts),
         "candidate": statuses.count("candidate"),
         "superseded": statuses.count("superseded"),
         "retracted": statuses.count("retracted"),
@@ -132,6 +157,9 @@ def fact_explanation_to_json(
         "statements": [_statement_to_json(one) for one in explained.statements],
         "verdicts": [_verdict_to_json(one) for one in explained.answers],
         "supersedes": [fact_to_json(fact, facts, own_device_ids) for fact in explained.supersedes],
+        "replacedBy": None
+        if explained.replaced_by is None
+        else fact_to_json(explained.replaced_by, facts, own_device_ids),
     }
 
 

@@ -25,7 +25,7 @@ _ALLOWED: Final = {
     AnswerKind.RETRACTED: (FactStatus.ACTIVE,),
 }
 _HINTS: Final = {
-    AnswerKind.CONFIRMED: "Only a candidate can be confirmed, or a retracted fact, which brings it back.",
+    AnswerKind.CONFIRMED: "Only a candidate, a questioned fact, or a retracted one (it comes back) can be confirmed.",
     AnswerKind.REJECTED: "Only a candidate can be rejected; retract an active fact.",
     AnswerKind.EDITED: "Only an active fact or a candidate can be edited; confirm a retracted one first.",
     AnswerKind.RETRACTED: "Only an active fact can be retracted; reject a candidate.",
@@ -47,7 +47,7 @@ def find_fact(facts: Facts, name: str) -> Fact:
 
 
 def confirmation_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraft:
-    """The event that confirms a candidate, or brings back a retracted fact."""
+    """The event that confirms a candidate or a questioned fact, or brings back a retracted one."""
     return _draft(AnswerKind.CONFIRMED, facts, fact_id, redactor)
 
 
@@ -92,7 +92,8 @@ def _draft(
     reason: str | None = None,
 ) -> EventDraft:
     fact = find_fact(facts, fact_id)
-    if fact.status not in _ALLOWED[kind]:
+    is_answer = kind is AnswerKind.CONFIRMED and fact.questioned_by is not None
+    if fact.status not in _ALLOWED[kind] and not is_answer:
         if fact.is_over:
             hint = "State it again with a day that is still to come."
             raise InvalidInput(f"the last day of the fact was {fact.valid_until}", field="factId", hint=hint)

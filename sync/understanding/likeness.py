@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-from sync.understanding.model import Statement
+from sync.understanding.model import USER_SUBJECT, Statement
 
 _MAX_COMMON: Final = 64  # facts that may share a word that still tells them apart
 _LATIN_WORD: Final = re.compile(r"[a-z0-9][a-z0-9+#.'_-]*")
@@ -23,7 +23,7 @@ _FUNCTION_WORDS: Final = frozenset(
         a an the is are am was were be been do does did don't not no never now to of in on at for from by with and or
         but so as that this these those have has had use using used get got all any more less one some can can't will
         won't would please just only also than then too very really anymore longer instead still again
-        like likes love loves prefer prefers enjoy enjoys hate hates dislike want wants
+        name like likes love loves prefer prefers enjoy enjoys hate hates dislike want wants
         """,
     )
 )
@@ -31,21 +31,9 @@ _FUNCTION_WORDS: Final = frozenset(
 _TASTE_VERBS: Final = re.compile(
     r"(?:喜欢|喜爱|热爱|偏爱|偏好|讨厌|想要|习惯)(?:([\u3400-\u9fff])(?=[了的吧啊呀]|\W|$))?"
 )
-# A word of the right side is one of the kind on the left: a change may name the kind.
-_KINDS: Final = tuple(
-    (kind, re.compile(words))
-    for kind, words in (
-        ("咖啡", "美式|拿铁|卡布奇诺|浓缩|摩卡|espresso|latte|cappuccino|americano|coffee"),
-        (
-            "宠物",
-            "猫|狗|犬|仓鼠|鹦鹉|兔|乌龟|金毛|柯基|泰迪|布偶|cats?\\b|dogs?\\b|budgie|hamster|parrot|puppy|kitten|pets?\\b",
-        ),
-        ("狗", "金毛|柯基|泰迪|拉布拉多|哈士奇|狗|犬|dogs?\\b"),
-        ("猫", "布偶|英短|美短|橘猫|猫|cats?\\b"),
-        ("酒", "啤酒|白酒|红酒|葡萄酒|beer|wine|alcohol"),
-        ("烟", "烟(?!花|台|雨|火)|smok"),
-    )
-)
+# How much of a thing stands between the verb and the thing: 喝一点酒.
+_AMOUNT: Final = re.compile("一点儿?|一些|[一几两半][杯口瓶根支]|(?<=[吃喝抽用])点")
+_CLAUSE_END: Final = re.compile(r"[，,；;。.!！]\s*|\s+(?:and|but)\s+")
 # Whose fact a statement is, if not the user's own.
 _RELATIVE: Final = re.compile(
     r"(?i)^(?:[^，,我]{0,4}我)(?:的|家)?[表堂岳大小]?(?P<zh>外公|外婆|姥|爷|奶|爸|妈|父|母|老婆|老公|妻"
@@ -59,26 +47,32 @@ _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
 
 def statement_key(text: str) -> str:
     """The letters and digits of a statement in their order: spaces, punctuation and particles do not count."""
-    letters = _letters(text)
+    letters = letters_of(text)
     return _PARTICLES.sub("", letters) or letters
 
 
 @lru_cache(maxsize=16_384)
 def content_of(text: str) -> frozenset[str]:
-    """The content words of Latin text, the pairs of neighbouring content characters of Chinese, and their kinds."""
+    """The content words of Latin text, the pairs of neighbouring content characters of Chinese."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found = {word.rstrip(".'-_") for word in _LATIN_WORD.findall(folded)} - _FUNCTION_WORDS
     found |= set(_TASTE_VERBS.findall(folded)) - {""}  # 我喜欢茶: a word of one character
-    for run in _CJK_RUN.findall(_TASTE_VERBS.sub(" ", folded)):
+    for run in _CJK_RUN.findall(_AMOUNT.sub("", _TASTE_VERBS.sub(" ", folded))):
         found |= {run[at : at + 2] for at in range(len(run) - 1) if not _FUNCTION_CHARACTERS & set(run[at : at + 2])}
-    found |= {kind for kind, words in _KINDS if words.search(folded)}
     return frozenset(found)
 
 
-def is_about_same_person(older: Statement, newer: Statement) -> bool:
-    """Whether a newer statement is about the user, or about a relative whom the older one names."""
-    match = _RELATIVE.search(newer.text)
-    return match is None or (match["zh"] or match["en"]).casefold() in older.text.casefold()
+def bearer_of(statement: Statement) -> str:
+    """Whom or what a statement is about; of one without a reader, the relative whom its text begins with."""
+    if statement.reader or statement.about != USER_SUBJECT:
+        return statement.about
+    return _relative_in(statement.text)
+
+
+@lru_cache(maxsize=16_384)
+def _relative_in(text: str) -> str:
+    match = _RELATIVE.search(text)
+    return USER_SUBJECT if match is None else (match["zh"] or match["en"]).casefold()
 
 
 def is_contained(older: Statement, newer: Statement) -> bool:
@@ -86,9 +80,18 @@ def is_contained(older: Statement, newer: Statement) -> bool:
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
     content = content_of(older.text)
-    if not content <= content_of(newer.text) or not is_about_same_person(older, newer):
+    if not content <= content_of(newer.text):
         return False
-    return len(content) > 1 or (len(content) == 1 and _letters(older.text) in _letters(newer.text))
+    return len(content) > 1 or (len(content) == 1 and letters_of(older.text) in letters_of(newer.text))
+
+
+def has_other_clauses(older: str, newer: str) -> bool:
+    """Whether a sentence says something beside the clause that a newer one is about, and which that does not say."""
+    said = content_of(newer)
+    clauses = [content for clause in _CLAUSE_END.split(older) if (content := content_of(clause))]
+    if clauses:
+        clauses.remove(max(clauses, key=lambda content: len(content & said)))
+    return any(not content <= said for content in clauses)
 
 
 def says_the_same(one: str, other: str) -> bool:
@@ -115,7 +118,8 @@ def without_part(text: str, part: str) -> str | None:
     return "".join(rest).strip()
 
 
-def _letters(text: str) -> str:
+def letters_of(text: str) -> str:
+    """The letters and digits of a text."""
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
 
 
@@ -126,49 +130,30 @@ class ActiveFacts:
     """
 
     def __init__(self) -> None:
-        self._contents: dict[str, frozenset[str]] = {}
-        self._keys: dict[str, tuple[str, str | None, bool]] = {}  # subject, slot, whether negative
-        self._by_slot: dict[tuple[str, str], set[str]] = {}
-        self._by_word: dict[tuple[str, str, bool, bool], set[str]] = {}  # subject, word, slotless, negative
+        self._keys: dict[str, list[tuple[str, str, str]]] = {}
+        self._by_key: dict[tuple[str, str, str], set[str]] = {}
 
     def add(self, fact_id: str, subject: str, statement: Statement) -> None:
         """Add a fact, or replace its statement."""
         self.remove(fact_id)
-        content = content_of(statement.text)
-        self._contents[fact_id] = content
-        self._keys[fact_id] = subject, statement.slot, statement.is_negative
-        if statement.slot is not None:
-            self._by_slot.setdefault((subject, statement.slot), set()).add(fact_id)
-        for word in content:
-            key = subject, word, statement.slot is None, statement.is_negative
-            self._by_word.setdefault(key, set()).add(fact_id)
+        self._keys[fact_id] = _keys(subject, statement)
+        for key in self._keys[fact_id]:
+            self._by_key.setdefault(key, set()).add(fact_id)
 
     def remove(self, fact_id: str) -> None:
         """Remove a fact, if it is there."""
-        if fact_id not in self._keys:
-            return
-        subject, slot, is_negative = self._keys.pop(fact_id)
-        if slot is not None:
-            self._by_slot[subject, slot].discard(fact_id)
-        for word in self._contents.pop(fact_id):
-            self._by_word[subject, word, slot is None, is_negative].discard(fact_id)
+        for key in self._keys.pop(fact_id, ()):
+            self._by_key[key].discard(fact_id)
 
-    def of_slot(self, subject: str, slot: str) -> list[str]:
-        """The facts of a slot."""
-        return sorted(self._by_slot.get((subject, slot), ()))
+    def sharing(self, subject: str, statement: Statement) -> Counter[str]:
+        """The facts that share content or a slot with a statement, and how much.
 
-    def sharing(
-        self, subject: str, text: str, *, slotless: tuple[bool, ...] = (True, False), negative: tuple[bool, ...]
-    ) -> dict[str, float]:
-        """The facts that share content with a text: the share, from 0 to 1, of the smaller content that both have.
-
-        A word that more than `_MAX_COMMON` of these facts have tells none of them apart, and is not looked up.
+        What more than `_MAX_COMMON` of these facts have tells none of them apart, and is not looked up.
         """
-        content, counts = content_of(text), Counter[str]()
-        for word in content:
-            for is_slotless in slotless:
-                for is_negative in negative:
-                    having = self._by_word.get((subject, word, is_slotless, is_negative), ())
-                    if len(having) <= _MAX_COMMON:
-                        counts.update(having)
-        return {name: count / min(len(content), len(self._contents[name])) for name, count in counts.items()}
+        having = (self._by_key.get(key, set()) for key in _keys(subject, statement, statement.former or ""))
+        return Counter(name for names in having if len(names) <= _MAX_COMMON for name in names)
+
+
+def _keys(subject: str, statement: Statement, former: str = "") -> list[tuple[str, str, str]]:
+    words = [(subject, "word", word) for word in content_of(statement.text) | content_of(former)]
+    return words if statement.slot is None else [*words, (subject, "slot", statement.slot)]

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 USER_SUBJECT: Final = "user"  # of facts about the user
+UNKNOWN_BEARER: Final = "unknown"  # `about` of a statement about somebody or something that it does not name
 MAX_STATEMENT_LENGTH: Final = 120  # characters of a statement
 MAX_REMEMBERED: Final = 500  # characters of what the user asks to be remembered
 REMEMBER: Final = "remember"  # the reader of that
@@ -59,6 +60,7 @@ class Change(StrEnum):
     CORRECTS = "corrects"  # 记错了, 其实…
     NOW = "now"  # 现在…: an older one that says nearly the same no longer holds, if there is one
     ENDS = "ends"  # 不再喝咖啡了: the older one no longer holds
+    ADDS = "adds"  # 我也用 PyCharm: it holds beside older ones
 
 
 class Level(StrEnum):
@@ -78,7 +80,7 @@ class Statement:
     text: str  # the user's own words, a substring of the message, at most MAX_STATEMENT_LENGTH characters
     kind: FactKind
     section: FactSection
-    slot: str | None = None  # a stable topic ("editor", "diet.allergy"); two facts of one slot exclude each other
+    slot: str | None = None  # a stable topic ("editor", "diet.allergy.花生")
     is_negative: bool = False
     change: Change | None = None
     former: str | None = None  # what the statement says no longer holds (决定用 X 替换 Y: Y), for slotless facts too
@@ -93,9 +95,24 @@ class Statement:
     reader: str = ""  # what read it: forms, plain:<hash>, remember, model
 
     @property
+    def is_tentative(self) -> bool:
+        """Whether it is no statement of its own: it counts only if it questions a fact that is known."""
+        return self.confidence < TENTATIVE
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it may end what it replaces; any other one only questions it."""
+        return self.level is Level.CERTAIN and not self.is_tentative
+
+    @property
     def is_vital(self) -> bool:
         """Whether to forget it may hurt: who the user is, their health, what they must not eat or take."""
-        return self.kind is FactKind.IDENTITY or (self.slot or "").partition(".")[0] in VITAL_AREAS
+        return self.kind is FactKind.IDENTITY or self.is_of_health
+
+    @property
+    def is_of_health(self) -> bool:
+        """Whether it is about health or safety."""
+        return (self.slot or "").partition(".")[0] in VITAL_AREAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +133,17 @@ class Fact:
     confidence: float
     status: FactStatus
     superseded_by: str | None = None  # the fact_id that replaced it
+    questioned_by: str | None = None  # the fact_id of a newer sentence, after which all or a part of it may not hold
+    outdated_part: str | None = None  # the words in it that no longer hold, of one that is outdated in part
     statement_ids: tuple[str, ...] = ()  # of its statements, its own id first
     about: str = USER_SUBJECT
     level: Level = Level.CERTAIN
     importance: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the user is asked about it: a candidate, or one that a newer sentence questions."""
+        return self.status is FactStatus.CANDIDATE or self.questioned_by is not None
 
     @property
     def is_over(self) -> bool:
@@ -160,8 +184,8 @@ class RecordedStatement:
 
     @property
     def is_certain(self) -> bool:
-        """Whether it may make a fact active: the user's own words, read for certain."""
-        return self.origin in TRUSTED and self.statement.level is Level.CERTAIN
+        """Whether it makes a fact active: the user's own words, read for certain."""
+        return self.origin in TRUSTED and self.statement.is_certain
 
     @property
     def change_id(self) -> str:

@@ -34,7 +34,7 @@ from sync.understanding.fact_events import (
     recorded_decisions,
     recorded_statement,
 )
-from sync.understanding.model import Fact, FactAnswer, FactStatus, RecordedStatement
+from sync.understanding.model import TRUSTED, Fact, FactAnswer, FactStatus, RecordedStatement
 from sync.understanding.reconcile import FactTimeline
 
 OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
@@ -106,7 +106,7 @@ class Facts:
     @property
     def kept_ids(self) -> frozenset[str]:
         """The ids of the statements that retention keeps: what the user stated, confirmed or retracted."""
-        proposed = {fact.fact_id for fact in self.candidates}
+        proposed = {fact.fact_id for fact in self.candidates if fact.origin not in TRUSTED}
         return frozenset(name for name, fact_id in self.id_of_statement.items() if fact_id not in proposed)
 
     def on(self, today: date) -> "Facts":

@@ -1,34 +1,30 @@
 """Turn all recorded statements and the user's answers about them into facts. Pure; any order of arrival gives the same.
 
-Statements are applied in the order of their hybrid clock. A newer statement of a slot supersedes the older one, a
-repeated one adds evidence, and untrusted text or an unexplained contradiction becomes a candidate. See decision 028.
-What changes a fact of another device has that effect from an admitted device only: see decision 042.
+Statements are applied in the order of their hybrid clock: decisions 028 and 045. What changes a fact of another device
+has that effect from an admitted device only: decision 042.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
 
 from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
-from sync.understanding.changes.admission import ForeignChange
-from sync.understanding.likeness import ActiveFacts, is_about_same_person, is_contained, statement_key, without_part
+from sync.understanding.changes.admission import ChangeGuard, ForeignChange
+from sync.understanding.changes.effects import Effect, effect_of
+from sync.understanding.fact_draft import FactDraft
+from sync.understanding.likeness import ActiveFacts, has_other_clauses, statement_key, without_part
 from sync.understanding.model import (
-    TENTATIVE,
+    TRUSTED,
     USER_SUBJECT,
     AnswerKind,
-    Change,
     Fact,
     FactAnswer,
-    FactKind,
     FactOrigin,
     FactStatus,
+    Level,
     RecordedStatement,
     Statement,
 )
-
-_LEAST_SHARE: Final = 0.2  # of content that a change has in common with the fact that it ends
-_NOW_SHARE: Final = 0.33  # of content that what holds now has in common with the fact of its kind that it ends
-_CONTRADICTION: Final = 0.5  # shared content of two statements without a slot that say yes and no about one thing
 
 _Order = tuple[str, int, str, str, str]
 
@@ -102,40 +98,27 @@ def _order(item: RecordedStatement | FactAnswer) -> _Order:
 
 
 @dataclass(slots=True)
-class _FactDraft:
-    """A fact while statements and answers are applied.
+class _Effects:
+    """What a statement does to the active facts, by their ids."""
 
-    `devices`: whose words it is made of. `is_removal_admitted`: other devices may not state anew what was retracted.
-    """
-
-    first: RecordedStatement
-    statement: Statement
-    origin: FactOrigin
-    status: FactStatus
-    valid_from: str
-    evidence: list[str]
-    statement_ids: list[str]
-    doubt: float  # the product of 1 - confidence of its statements
-    devices: set[str]
-    is_admitted: bool = False
-    is_removal_admitted: bool = False
-    valid_until: str | None = None
-    superseded_by: str | None = None
+    ended: list[str] = field(default_factory=list)
+    questioned: list[str] = field(default_factory=list)
+    is_contradiction: bool = False
 
 
 class _FactBook:
-    """The facts so far. Every method keeps one invariant: at most one active fact for a subject's slot."""
+    """The facts so far."""
 
     def __init__(self, admitted: DeviceView) -> None:
         self._admitted = admitted
-        self._changes: dict[str, ForeignChange] = {}  # by event
-        self.withheld: set[str] = set()  # events
-        self._drafts: dict[str, _FactDraft] = {}
+        self._guard = ChangeGuard(admitted)
+        self._drafts: dict[str, FactDraft] = {}
         self._facts: dict[str, Fact] = {}  # those that did not change since they were asked for
         self._names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
         self._active = ActiveFacts()
         self._ordinals: dict[str, int] = {}  # the place of each fact in the order of their first statements
+        self._questions: dict[str, set[str]] = {}  # the fact of a newer sentence -> the facts that it questions
 
     def knows(self, fact_id: str) -> bool:
         return fact_id in self._names
@@ -149,17 +132,14 @@ class _FactBook:
         if repeated is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
-        if said.statement.confidence < TENTATIVE and said.is_certain:
-            ended = self._ended_by(said.subject, said.statement)
-            if ended is None:
-                return
-            said = _inherit(said, self._drafts[ended].statement)
-        is_refused = self._admitted.refuses(said)
-        candidate = not said.is_certain or self._contradicts(said)
+        is_trusted, is_refused = said.origin in TRUSTED, self._admitted.refuses(said)
+        effects = self._effects_of(said.fact_id, said, said.statement) if is_trusted else _Effects()
+        if is_trusted and said.statement.is_tentative and not effects.questioned:
+            return
         self._names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
         self._ordinals[said.fact_id] = len(self._ordinals)
-        self._drafts[said.fact_id] = _FactDraft(
+        self._drafts[said.fact_id] = FactDraft(
             first=said,
             statement=said.statement,
             origin=said.origin,
@@ -171,8 +151,12 @@ class _FactBook:
             devices={said.device_id},
             valid_until=said.statement.valid_until,
         )
-        if not candidate and not is_refused:
-            self._activate(said.fact_id, said)
+        if said.is_certain and not is_refused and not effects.is_contradiction:
+            self._activate(said.fact_id, said, said.statement, effects)
+        elif effects.questioned and self._may_change(
+            said, [said.fact_id, *effects.questioned], after=said.statement.text
+        ):
+            self._question(effects.questioned, said.fact_id)
 
     def answer(self, given: FactAnswer) -> None:
         """Apply one answer to its fact, unless it waits or was refused."""
@@ -181,10 +165,9 @@ class _FactBook:
         match given.kind:
             case AnswerKind.REJECTED | AnswerKind.RETRACTED:
                 if self._may_change(given, [fact_id], after=None):
-                    draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, given.recorded_at, None
+                    self._retract(fact_id, given.recorded_at)
                     draft.is_removal_admitted = self._admitted.allows(given)
                     draft.devices.add(given.device_id)
-                    self._active.remove(fact_id)
             case AnswerKind.SUPERSEDED if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
                 by = self._names.get(given.superseded_by or "", given.superseded_by)
                 after = self._drafts[by].statement.text if by in self._drafts else None
@@ -192,21 +175,29 @@ class _FactBook:
                     self._end(fact_id, given.recorded_at, by)
             case AnswerKind.DOUBTED if draft.status is FactStatus.ACTIVE and draft.origin is FactOrigin.USER_STATED:
                 if self._may_change(given, [fact_id], after=None):
+                    self._settle(fact_id)
                     draft.status = FactStatus.CANDIDATE
                     self._active.remove(fact_id)
             case AnswerKind.CONFIRMED | AnswerKind.EDITED:
-                self._activate(fact_id, given, given.statement)
+                is_kept = given.kind is AnswerKind.CONFIRMED and draft.status is FactStatus.ACTIVE
+                statement = replace(given.statement or draft.statement, level=Level.CERTAIN, confidence=1.0)
+                effects = _Effects() if is_kept else self._effects_of(fact_id, given, statement)
+                self._activate(fact_id, given, statement, effects)
 
     def facts(self) -> tuple[Fact, ...]:
         for name, draft in self._drafts.items():
             if name not in self._facts:
-                self._facts[name] = _fact(draft)
+                self._facts[name] = draft.fact
         return tuple(self._facts[name] for name in self._drafts)
 
-    def foreign_changes(self) -> tuple[ForeignChange, ...]:
-        return tuple(change for change in self._changes.values() if not change.waits or self._is_open(change))
+    @property
+    def withheld(self) -> Collection[str]:
+        return self._guard.withheld
 
-    def _draft_to_change(self, fact_id: str) -> _FactDraft:
+    def foreign_changes(self) -> tuple[ForeignChange, ...]:
+        return self._guard.open_changes(self._drafts)
+
+    def _draft_to_change(self, fact_id: str) -> FactDraft:
         self._facts.pop(fact_id, None)
         return self._drafts[fact_id]
 
@@ -236,52 +227,70 @@ class _FactBook:
         after = f"{draft.statement.text} ({statement.valid_until})"
         if is_trusted and is_dated and self._may_change(said, [fact_id], after=after):
             draft.valid_until = statement.valid_until  # a plan of last year is one of this year again
-        if is_trusted and draft.status is FactStatus.CANDIDATE:
-            self._activate(fact_id, said, statement)
+        is_open = draft.status is FactStatus.CANDIDATE or draft.questioned_by is not None
+        if is_trusted and is_open and draft.status is not FactStatus.RETRACTED:
+            self._activate(fact_id, said, statement, self._effects_of(fact_id, said, statement))
         draft.devices |= {said.device_id} if is_trusted else set()
 
-    def _contradicts(self, said: RecordedStatement) -> bool:
-        """Whether a statement without a slot says the opposite of an active one, and does not say that it changed."""
-        new = said.statement
-        if new.slot is not None or new.change is not None:
-            return False
-        opposite = (not new.is_negative,)
-        shared = self._active.sharing(said.subject, new.text, slotless=(True,), negative=opposite)
-        return any(share >= _CONTRADICTION and self._may_question(name, said) for name, share in shared.items())
+    def _effects_of(self, fact_id: str, by: RecordedStatement | FactAnswer, statement: Statement) -> _Effects:
+        """What a statement does to the active facts. Facts of one event never replace or question each other."""
+        own = self._drafts.get(fact_id)
+        events = {by.event_id, *(own.evidence if own is not None else ())}
+        subject = (
+            own.first.subject if own is not None else by.subject if isinstance(by, RecordedStatement) else USER_SUBJECT
+        )
+        found: dict[Effect, list[tuple[int, int, str]]] = {}
+        for name, shared in self._near(subject, statement).items():
+            draft = self._drafts[name]
+            if name == fact_id or not events.isdisjoint(draft.evidence):
+                continue
+            effect = effect_of(draft.statement, statement)
+            if effect is Effect.ENDS and draft.first.subject != subject:
+                effect = Effect.QUESTIONS
+            found.setdefault(effect, []).append((shared, self._ordinals[name], name))
+        contradicted = [name for *_, name in found.get(Effect.CONTRADICTS, ()) if self._may_question(name, by)]
+        questioned = [] if Effect.ENDS in found else [max(found.get(Effect.QUESTIONS, ()), default=(0, 0, ""))[2]]
+        return _Effects(
+            ended=[name for *_, name in sorted(found.get(Effect.ENDS, ()))],
+            questioned=contradicted or [name for name in questioned if name],
+            is_contradiction=bool(contradicted) and Effect.ENDS not in found,
+        )
 
-    def _may_question(self, fact_id: str, said: RecordedStatement) -> bool:
+    def _near(self, subject: str, statement: Statement) -> Counter[str]:
+        """The active facts that share a slot or content with a statement, and how many words of it."""
+        found = self._active.sharing(subject, statement)
+        if subject != USER_SUBJECT and statement.change is not None:  # said in a project, it may be about its user
+            found += self._active.sharing(USER_SUBJECT, statement)
+        return found
+
+    def _may_question(self, fact_id: str, by: RecordedStatement | FactAnswer) -> bool:
         """Whether a fact may make a statement of another device doubtful."""
         draft = self._drafts[fact_id]
-        return said.device_id in draft.devices or draft.is_admitted
+        return by.device_id in draft.devices or draft.is_admitted
 
-    def _activate(self, fact_id: str, by: RecordedStatement | FactAnswer, text: Statement | None = None) -> None:
-        """Make a fact active, `text` in place of its own, and end the active facts that it replaces.
+    def _activate(
+        self, fact_id: str, by: RecordedStatement | FactAnswer, statement: Statement, effects: _Effects
+    ) -> None:
+        """Make a fact active with the words of `statement`, and end or question what it replaces.
 
-        If it may not replace them, or not be changed by this device, it stays as it is.
+        If it may not replace that, or not be changed by this device, it stays as it is. What the user confirms or
+        repeats is no longer questioned.
         """
-        winner = self._draft_to_change(fact_id)
-        subject, statement, at = winner.first.subject, text or winner.statement, by.recorded_at
-        ended = self._active.of_slot(subject, statement.slot) if statement.slot is not None else []
-        is_replaced = any(name != fact_id for name in ended)
-        similar = self._active.sharing(subject, statement.text, negative=(statement.is_negative,))
-        ended += [name for name in similar if is_contained(self._drafts[name].statement, statement)]
-        ended = [name for name in dict.fromkeys(ended) if name != fact_id]
-        changed = None
-        if statement.change is not None and not is_replaced:
-            changed = self._ended_by(subject, statement, besides=(*ended, fact_id))
-        if not self._may_change(by, [fact_id, *ended, *filter(None, [changed])], after=statement.text):
+        if not self._may_change(by, [fact_id, *effects.ended, *effects.questioned], after=statement.text):
             return
         if isinstance(by, RecordedStatement) and not self._admitted.allows(by):
             return  # what a device states before it is admitted is a candidate, also if it would change nothing
+        winner = self._draft_to_change(fact_id)
+        if winner.questioned_by is not None:
+            self._settle(fact_id, by.recorded_at)
         self._take_words(winner, by, statement)
         winner.status = FactStatus.ACTIVE
-        for name in ended:
-            self._end(name, at, fact_id)
-        if changed is not None:
-            self._end_or_shorten(changed, statement, at, fact_id)
-        self._active.add(fact_id, subject, statement)
+        for name in effects.ended:
+            self._end_or_mark(name, statement, by.recorded_at, fact_id)
+        self._question(effects.questioned, fact_id)
+        self._active.add(fact_id, winner.first.subject, statement)
 
-    def _take_words(self, winner: _FactDraft, by: RecordedStatement | FactAnswer, statement: Statement) -> None:
+    def _take_words(self, winner: FactDraft, by: RecordedStatement | FactAnswer, statement: Statement) -> None:
         """Note whose words a fact has from now on, and that the user stands by it."""
         winner.is_admitted = self._admitted.allows(by)
         if isinstance(by, RecordedStatement):
@@ -295,106 +304,52 @@ class _FactBook:
         winner.valid_until, winner.superseded_by = statement.valid_until, None
 
     def _may_change(self, by: RecordedStatement | FactAnswer, names: Sequence[str], *, after: str | None) -> bool:
-        """Whether an item may change these facts. A change of another device's facts is noted, also one that waits."""
-        changed = [self._drafts[name] for name in names]
-        drafts = [draft for draft in changed if draft.devices != {by.device_id} or not by.is_proven]
-        may = self._admitted.allows(by) if drafts else not self._admitted.refuses(by)
-        self.withheld |= set() if may else {by.change_id}
-        is_vital = any(draft.statement.is_vital for draft in drafts)
-        if (not may or is_vital) and by.change_id not in self._admitted.answers:
-            self._changes[by.change_id] = ForeignChange(
-                event_id=by.change_id,
-                device_id=by.device_id,
-                is_proven=by.is_proven,
-                recorded_at=by.recorded_at,
-                kind="stated" if isinstance(by, RecordedStatement) else by.kind.value,
-                fact_id=names[0],
-                before=tuple(dict.fromkeys(draft.statement.text for draft in drafts)),
-                after=after,
-                is_vital=is_vital,
-                waits=not may,
-            )
-        return may
+        return self._guard.may_change(by, [self._drafts[name] for name in names], after=after)
 
-    def _is_open(self, change: ForeignChange) -> bool:
-        """Whether a change that waits would still have an effect."""
-        draft = self._drafts[change.fact_id]
-        match change.kind:
-            case AnswerKind.RETRACTED | AnswerKind.REJECTED | AnswerKind.SUPERSEDED | AnswerKind.DOUBTED:
-                return draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)
-            case AnswerKind.CONFIRMED:
-                return draft.status is not FactStatus.ACTIVE
-            case AnswerKind.EDITED:
-                return draft.statement.text != change.after
-        return draft.status is FactStatus.CANDIDATE or change.after not in (None, draft.statement.text)
-
-    def _ended_by(self, subject: str, new: Statement, besides: Collection[str] = ()) -> str | None:
-        """The active fact that a statement of a change ends: it shares most content with it, the newest of equals.
-
-        A named former value (`former`) counts before the statement's own words.
-        """
-        is_weak = new.change is Change.NOW and new.confidence >= TENTATIVE
-        least = _NOW_SHARE if is_weak else _LEAST_SHARE
-        scores: dict[str, float] = {}
-        for owner in dict.fromkeys((subject, USER_SUBJECT)):  # a change said in a project may be about its user
-            for text, weight in ((new.text, 1.0), (new.former or "", 2.0)):
-                for name, share in self._active.sharing(owner, text, negative=(True, False)).items():
-                    scores[name] = scores.get(name, 0.0) + weight * share
-        scores = {
-            name: score
-            for name, score in scores.items()
-            if score >= least
-            and name not in besides
-            and is_about_same_person(self._drafts[name].statement, new)
-            and (not is_weak or _is_of_kind(self._drafts[name].statement.kind, new.kind))
-        }
-        return max(scores, key=lambda name: (scores[name], self._ordinals[name]), default=None)
-
-    def _end_or_shorten(self, fact_id: str, new: Statement, at: str, by: str) -> None:
-        """End a fact; of one that lists several things, only what the change names: 不用 VS Code 了 leaves the Mac."""
+    def _end_or_mark(self, fact_id: str, new: Statement, at: str, by: str) -> None:
+        """End a fact. What says more than the change is about is cut, or marked as partly out of date."""
         draft = self._draft_to_change(fact_id)
         rest = without_part(draft.statement.text, new.former) if new.former is not None else None
-        if rest is None:
+        if rest is not None:
+            draft.statement = replace(draft.statement, text=rest)
+            self._active.add(fact_id, draft.first.subject, draft.statement)
+        elif has_other_clauses(draft.statement.text, new.text):
+            self._question([fact_id], by)
+            draft.outdated_part = new.former
+        else:
             self._end(fact_id, at, by)
+
+    def _question(self, names: Iterable[str], by: str) -> None:
+        for name in names:
+            draft = self._draft_to_change(name)
+            if draft.questioned_by is not None:
+                self._questions[draft.questioned_by].discard(name)
+            draft.questioned_by, draft.outdated_part = by, None
+            self._questions.setdefault(by, set()).add(name)
+
+    def _settle(self, fact_id: str, at: str | None = None) -> None:
+        """End the question about a fact. If it holds (`at`), a sentence that said nothing else is taken back."""
+        draft = self._draft_to_change(fact_id)
+        by, draft.questioned_by, draft.outdated_part = draft.questioned_by, None, None
+        if by is None:
             return
-        draft.statement = replace(draft.statement, text=rest)
-        self._active.add(fact_id, draft.first.subject, draft.statement)
+        self._questions[by].discard(fact_id)
+        newer = self._draft_to_change(by)
+        is_only_question = newer.status is FactStatus.CANDIDATE and newer.statement.is_tentative
+        if at is not None and is_only_question and not self._questions[by]:
+            newer.status, newer.valid_until = FactStatus.RETRACTED, at
+
+    def _retract(self, fact_id: str, at: str) -> None:
+        """Take a fact back, and with it the questions that it raised."""
+        draft = self._draft_to_change(fact_id)
+        self._settle(fact_id)
+        for name in sorted(self._questions.get(fact_id, ())):
+            self._settle(name)
+        draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, at, None
+        self._active.remove(fact_id)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:
         draft = self._draft_to_change(fact_id)
+        self._settle(fact_id)
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
         self._active.remove(fact_id)
-
-
-def _is_of_kind(older: FactKind, newer: FactKind) -> bool:
-    return older is newer or {older, newer} <= {FactKind.KNOWLEDGE, FactKind.POSSESSION, FactKind.HABIT}
-
-
-def _inherit(said: RecordedStatement, older: Statement) -> RecordedStatement:
-    """A change that names no topic of its own has the topic of the fact that it changes."""
-    statement = replace(said.statement, kind=older.kind, section=older.section, slot=older.slot, confidence=TENTATIVE)
-    return replace(said, statement=statement)
-
-
-def _fact(draft: _FactDraft) -> Fact:
-    said = draft.statement
-    return Fact(
-        fact_id=draft.first.fact_id,
-        kind=said.kind,
-        section=said.section,
-        subject=draft.first.subject,
-        statement=said.text,
-        slot=said.slot,
-        is_negative=said.is_negative,
-        valid_from=draft.valid_from,
-        valid_until=draft.valid_until,
-        evidence=tuple(draft.evidence),
-        origin=draft.origin,
-        confidence=round(1.0 - draft.doubt, 3),
-        status=draft.status,
-        superseded_by=draft.superseded_by,
-        statement_ids=tuple(draft.statement_ids),
-        about=said.about,
-        level=said.level,
-        importance=said.importance,
-    )

@@ -19,12 +19,13 @@ from sync.understanding.projection import FactProjection, Facts
 
 @dataclass(frozen=True, slots=True)
 class FactExplanation:
-    """Why a fact is what it is: its statements, the answers about it, and the facts that it replaced."""
+    """Why a fact is what it is: its statements, the answers about it, what it replaced, and what replaced it."""
 
     fact: Fact
     statements: tuple[RecordedStatement, ...]
     answers: tuple[FactAnswer, ...]
     supersedes: tuple[Fact, ...]
+    replaced_by: Fact | None
 
 
 class FactService:
@@ -45,7 +46,8 @@ class FactService:
         facts = await self.current()
         fact = answers.find_fact(facts, await self._resolved(fact_id))
         replaced = tuple(one for one in facts.facts if one.superseded_by == fact.fact_id)
-        return FactExplanation(fact, tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact)), replaced)
+        statements, verdicts = tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact))
+        return FactExplanation(fact, statements, verdicts, replaced, facts.by_id.get(fact.superseded_by or ""))
 
     async def find_stating(self, text: str) -> list[Event]:
         """The events of the active facts that say what a text says, and the exchanges in which they were stated."""
@@ -60,7 +62,7 @@ class FactService:
         return await self._log.database.read(read)
 
     async def confirm(self, fact_id: str) -> Fact:
-        """Make a candidate active, or bring back a retracted fact. Raises InvalidInput."""
+        """Make a candidate active, keep a questioned fact, or bring back a retracted one. Raises InvalidInput."""
         return await self._answer(fact_id, partial(answers.confirmation_draft, redactor=self._redactor))
 
     async def reject(self, fact_id: str) -> Fact:

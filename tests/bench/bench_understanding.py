@@ -146,8 +146,10 @@ def _judge_update(row: Row, tally: Tally) -> None:
     statements = list(_recorded(row["messages"]))
     facts = reconcile(statements)
     active = [fact.statement for fact in facts if fact.status is FactStatus.ACTIVE]
-    missing = [line for line in row["active"] if not any(_holds(one, line) for one in active)]
-    false = [line for line in row["inactive"] if any(_holds(one, line) for one in active)]
+    certain = [fact.statement for fact in facts if fact.status is FactStatus.ACTIVE and fact.questioned_by is None]
+    asked = [fact.statement for fact in facts if any(one.questioned_by == fact.fact_id for one in facts)]
+    missing = [line for line in row["active"] if not any(_holds(one, line) for one in [*active, *asked])]
+    false = [line for line in row["inactive"] if any(_holds(one, line) for one in certain)]
     if row["class"] == "repeat" and len(active) != 1:
         missing.append(f"{len(active)} active instead of one")
     said = "; ".join(f"{fact.statement}[{fact.slot},{fact.status}]" for fact in facts)

@@ -50,13 +50,13 @@ def list_facts(
 
 @app.command("review")
 def review() -> None:
-    """What waits for your confirmation. None of it counts as known."""
+    """What waits for you: candidates, none of which counts as known, and facts that a newer sentence questions."""
     _call("understanding/review", {}, _show_review)
 
 
 @app.command("confirm")
 def confirm(fact_id: FactIdArgument) -> None:
-    """Confirm a candidate, or bring back a retracted fact."""
+    """Confirm a candidate or a questioned fact, or bring back a retracted one."""
     _call("understanding/confirm", {"factId": fact_id}, _show_answer("已确认"))
 
 
@@ -82,7 +82,7 @@ def retract(fact_id: FactIdArgument) -> None:
 
 @app.command("explain")
 def explain(fact_id: FactIdArgument) -> None:
-    """Why a fact is what it is: where you said it, your answers, what it replaced."""
+    """Why a fact is what it is: where you said it, your answers, what it replaced, and what replaced it."""
     _call("understanding/explain", {"factId": fact_id}, _show_explanation)
 
 
@@ -107,14 +107,20 @@ def _show_list(result: dict[str, Any]) -> None:
     waiting = result["counts"]["candidate"] - sum(fact["status"] == "candidate" for fact in result["facts"])
     if waiting:
         typer.echo(f"另有 {waiting} 条待确认：xiaobai-memory facts review")
+    if result["counts"]["questioned"]:
+        typer.echo(f"{result['counts']['questioned']} 条存疑，等你回答：xiaobai-memory facts review")
 
 
 def _show_review(result: dict[str, Any]) -> None:
     if not result["facts"]:
         typer.echo("没有待确认的事实")
         return
-    typer.echo(f"{result['counts']['candidate']} 条待确认，用 facts confirm 或 facts reject 回答：")
-    for fact in result["facts"]:
+    candidates, questioned = result["counts"]["candidate"], result["counts"]["questioned"]
+    if candidates:
+        typer.echo(f"{candidates} 条待确认，用 facts confirm 或 facts reject 回答：")
+    if questioned:
+        typer.echo(f"{questioned} 条存疑：仍然如此用 facts confirm，不再如此用 facts retract：")
+    for fact in sorted(result["facts"], key=lambda one: one["status"] == "active"):
         said_by = "" if fact["author"] == "device" else f"（{ORIGINS[fact['origin']]}）"
         typer.echo(_line(fact) + said_by)
 
@@ -144,12 +150,19 @@ def _show_explanation(result: dict[str, Any]) -> None:
         typer.echo(f"- {_day(verdict['at'])} {VERDICTS[verdict['verdict']]}{text}")
     for older in result["supersedes"]:
         typer.echo(f"- 取代了：{older['statement']}（{_day(older['validFrom'])}）")
+    if (newer := result["replacedBy"]) is not None:
+        typer.echo(f"- 被取代：{newer['statement']}（{_day(newer['validFrom'])}）")
+    if (doubt := fact["questionedBy"]) is not None:
+        typer.echo(f"- 存疑：{_day(doubt['at'])} 你说：{doubt['statement']}（{doubt['factId']}）")
 
 
 def _line(fact: dict[str, Any]) -> str:
     status = "" if fact["status"] == "active" else f"（{_status(fact)}）"
     elsewhere = "（其他设备）" if fact["author"] == "device" else ""
-    return f"- [{fact['factId']}] {fact['statement']}{status}{elsewhere}"
+    doubt = fact["questionedBy"]
+    name = "部分已过时" if fact["outdatedPart"] else "存疑"
+    question = f"（{_day(fact['validFrom'])}；{name}，{_day(doubt['at'])} 你说：{doubt['statement']}）" if doubt else ""
+    return f"- [{fact['factId']}] {fact['statement']}{status}{elsewhere}{question}"
 
 
 def _status(fact: dict[str, Any]) -> str:

@@ -72,13 +72,14 @@ async def list_facts(app: App, params: FactFilter) -> FactsJson:
 
 
 async def review(app: App, params: FactReview) -> FactsJson:
-    """The candidates: what waits for the user's confirmation, oldest first. None of it counts as known."""
+    """What waits for the user, oldest first: candidates, none of which counts as known, and questioned facts."""
     facts = await app.facts().current()
-    return contract.facts_to_json(facts.candidates[: params.limit], facts, app.log.own_device_ids)
+    waiting = [fact for fact in facts.facts if fact.waits]
+    return contract.facts_to_json(waiting[: params.limit], facts, app.log.own_device_ids)
 
 
 async def confirm(app: App, params: FactId) -> FactAnswerJson:
-    """Confirm a candidate, or bring back a retracted fact."""
+    """Confirm a candidate or a questioned fact, or bring back a retracted one."""
     return await _answered(app, await app.facts().confirm(params.fact_id))
 
 
@@ -98,7 +99,7 @@ async def retract(app: App, params: FactRetraction) -> FactAnswerJson:
 
 
 async def explain(app: App, params: FactId) -> FactExplanationJson:
-    """Why a fact is what it is: its statements, the user's answers, what it replaced."""
+    """Why a fact is what it is: its statements, the user's answers, what it replaced, and what replaced it."""
     explained = await app.facts().explain(params.fact_id)
     return contract.fact_explanation_to_json(explained, await app.facts().current(), app.log.own_device_ids)
 

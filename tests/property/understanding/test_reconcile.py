@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.understanding.model import (
-    TENTATIVE,
     AnswerKind,
     Change,
     FactAnswer,
@@ -15,6 +14,7 @@ from sync.understanding.model import (
     FactOrigin,
     FactSection,
     FactStatus,
+    Level,
     RecordedStatement,
     Statement,
 )
@@ -28,11 +28,14 @@ statements = st.builds(
     text=st.sampled_from(TEXTS),
     kind=st.just(FactKind.PREFERENCE),
     section=st.just(FactSection.PERSONAL),
-    slot=st.sampled_from((None, "editor")),
+    slot=st.sampled_from((None, "editor", "diet.allergy")),
     is_negative=st.booleans(),
     change=st.sampled_from((None, *Change)),
     former=st.sampled_from((None, "Vim")),
     confidence=st.sampled_from((0.4, 0.5, 1.0)),
+    about=st.sampled_from(("user", "sister", "unknown")),
+    level=st.sampled_from(Level),
+    reader=st.sampled_from(("", "forms")),
 )
 recorded = st.builds(
     RecordedStatement,
@@ -94,14 +97,61 @@ def test_what_follows_at_the_end_of_a_timeline_gives_the_same_facts(
         assert timeline.facts() == expected
 
 
+@given(st.lists(recorded, max_size=8))
+def test_of_one_bearer_an_exclusive_slot_has_one_fact_that_no_newer_sentence_questions(
+    items: list[RecordedStatement],
+) -> None:
+    said = [
+        replace(
+            item,
+            fact_id=f"f{number}",
+            event_id=f"e{number}",
+            hlc=f"{number:02}",
+            statement=replace(
+                item.statement, change=None if item.statement.change is Change.ADDS else item.statement.change
+            ),
+        )
+        for number, item in enumerate(items)
+    ]
+    settled = [fact for fact in reconcile(said) if fact.status is FactStatus.ACTIVE and fact.questioned_by is None]
+    editors = [fact.about for fact in settled if fact.slot == "editor" and fact.about != "unknown"]
+    assert len(editors) == len(set(editors))
+
+
 @given(histories)
-def test_a_slot_has_at_most_one_active_fact_and_untrusted_text_is_never_active(
+def test_what_is_not_the_users_own_word_read_for_certain_is_active_only_by_their_confirmation(
     history: tuple[list[RecordedStatement], list[FactAnswer]],
 ) -> None:
-    facts = reconcile(*history)
-    active = [fact for fact in facts if fact.status is FactStatus.ACTIVE]
-    assert len([fact for fact in active if fact.slot == "editor"]) <= 1
-    assert all(fact.origin in (FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED) for fact in active)
+    said, _ = history
+    certain = {item.fact_id for item in said if item.is_certain}
+    for fact in reconcile(*history):
+        if fact.status is FactStatus.ACTIVE:
+            assert fact.origin in (FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED)
+            assert fact.origin is FactOrigin.USER_CONFIRMED or not certain.isdisjoint(fact.statement_ids)
+
+
+@given(histories)
+def test_nothing_of_one_event_or_bearer_ends_or_questions_anything_of_the_same_event_or_of_another_bearer(
+    history: tuple[list[RecordedStatement], list[FactAnswer]],
+) -> None:
+    facts = {fact.fact_id: fact for fact in reconcile(history[0])}
+    for fact in facts.values():
+        newer = facts.get(fact.superseded_by or fact.questioned_by or "")
+        if newer is not None:
+            assert set(fact.evidence).isdisjoint(newer.evidence) or len(newer.evidence) > 1 or len(fact.evidence) > 1
+            assert fact.about == newer.about != "unknown"
+
+
+@given(histories)
+def test_a_question_names_a_newer_sentence_and_only_an_active_fact_has_one(
+    history: tuple[list[RecordedStatement], list[FactAnswer]],
+) -> None:
+    facts = {fact.fact_id: fact for fact in reconcile(*history)}
+    for fact in facts.values():
+        if fact.questioned_by is not None:
+            assert fact.status is FactStatus.ACTIVE
+            assert facts[fact.questioned_by].status is not FactStatus.RETRACTED
+        assert fact.outdated_part is None or fact.questioned_by is not None
 
 
 @given(histories)
@@ -110,5 +160,5 @@ def test_every_firm_statement_belongs_to_a_fact_as_evidence(
 ) -> None:
     facts = reconcile(*history)
     evidence = {event_id for fact in facts for event_id in fact.evidence}
-    firm = {item.event_id for item in history[0] if item.statement.confidence >= TENTATIVE}
+    firm = {item.event_id for item in history[0] if not item.statement.is_tentative}
     assert firm <= evidence <= {item.event_id for item in history[0]}

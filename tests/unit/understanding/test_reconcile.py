@@ -65,7 +65,7 @@ def test_a_repeated_statement_is_evidence_whatever_its_word_order_and_particles(
 )
 def test_the_same_signs_in_another_order_are_another_statement(first: str, second: str) -> None:
     assert statuses(said(1, first), said(2, second))[second] == "active"
-    assert statuses(said(1, first, slot="one"), said(2, second, slot="one")) == {first: "superseded", second: "active"}
+    assert statuses(said(1, first, slot="age"), said(2, second, slot="age")) == {first: "superseded", second: "active"}
 
 
 def test_a_likely_statement_is_a_candidate_that_replaces_nothing_until_it_is_said_for_certain() -> None:
@@ -91,10 +91,13 @@ def test_a_superseded_statement_that_is_said_again_is_active_again() -> None:
     ]
 
 
-def test_a_change_ends_what_shares_its_content_without_a_slot() -> None:
-    assert statuses(
-        said(1, "我打算三月份去冰岛"), said(2, "我喜欢猫"), said(3, "冰岛不去了", change=Change.ENDS, is_negative=True)
-    ) == {"我打算三月份去冰岛": "superseded", "我喜欢猫": "active", "冰岛不去了": "active"}
+def test_a_change_ends_what_it_names_as_its_former_value() -> None:
+    change = said(3, "冰岛不去了", change=Change.ENDS, former="冰岛", is_negative=True)
+    assert statuses(said(1, "我打算三月份去冰岛"), said(2, "我喜欢猫"), change) == {
+        "我打算三月份去冰岛": "superseded",
+        "我喜欢猫": "active",
+        "冰岛不去了": "active",
+    }
 
 
 @pytest.mark.parametrize(
@@ -121,14 +124,53 @@ def test_a_change_leaves_what_it_is_not_about(older: tuple[str, ...], ends: tupl
         ("我不吃香菜", "我老婆不吃香菜和葱", None),
         ("我喜欢喝绿茶", "我女儿现在喜欢喝绿茶", Change.REPLACES),
         ("I have a dog", "My sister has a dog called Rex", None),
+        ("I'm allergic to peanuts", "My sister isn't allergic to peanuts", Change.ENDS),
     ],
 )
-def test_a_statement_about_a_relative_ends_no_fact_of_the_user(
-    own: str, of_another: str, change: Change | None
+@pytest.mark.parametrize("slot", [None, "age"])
+def test_nothing_about_one_ends_or_questions_anything_about_another(
+    own: str, of_another: str, change: Change | None, slot: str | None
 ) -> None:
-    assert statuses(said(1, own), said(2, of_another, change=change)) == {own: "active", of_another: "active"}
-    of_relative = said(1, of_another), said(2, f"{of_another}, 2026", change=change)
-    assert [fact.status.value for fact in facts_of(*of_relative)] == ["superseded", "active"]
+    for about in ("sister", "unknown", "user"):  # an event of before says nothing of whom it is about
+        is_of_now = about != "user"
+        other = said(2, of_another, change=change, slot=slot, about=about, reader="forms" if is_of_now else "")
+        for facts in (
+            facts_of(said(1, own, slot=slot), other),
+            facts_of(replace(other, hlc="0"), said(3, own, slot=slot)),
+        ):
+            assert {(fact.status.value, fact.questioned_by) for fact in facts} == {("active", None)}
+
+
+def test_what_one_says_anew_of_the_same_person_replaces_it() -> None:
+    older, newer = (said(at, f"我妹妹今年{age}岁", slot="age", about="sister") for at, age in ((1, 20), (2, 21)))
+    assert [fact.status.value for fact in facts_of(older, newer)] == ["superseded", "active"]
+
+
+def test_two_facts_of_one_event_never_replace_each_other() -> None:
+    one, two = said(1, "我用 Vim", slot="editor"), said(2, "我不用 Vim 了，用 Zed", slot="editor", change=Change.ENDS)
+    of_one_event = replace(two, event_id=one.event_id)
+    assert set(statuses(one, of_one_event).values()) == {"active"}
+    assert all(fact.questioned_by is None for fact in facts_of(one, of_one_event))
+    assert statuses(one, of_one_event, said(3, "我用 Helix", slot="editor")) == {
+        one.statement.text: "superseded",
+        two.statement.text: "active",  # it says more than that, and is marked
+        "我用 Helix": "active",
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I'm lactose intolerant", "I have a nut allergy"),
+        ("我对花生过敏", "我对虾过敏"),
+        ("I'm a nurse", "I'm a mother of two"),
+    ],
+)
+def test_two_statements_without_a_word_of_change_both_stay(first: str, second: str) -> None:
+    for slot in (None, "diet.allergy", "role"):
+        assert set(statuses(said(1, first, slot=slot), said(2, second, slot=slot)).values()) == {"active"}
+    tools = said(1, "我用 VS Code", slot="editor"), said(2, "我也用 PyCharm", slot="editor", change=Change.ADDS)
+    assert set(statuses(*tools).values()) == {"active"}
 
 
 def test_a_change_ends_a_taste_of_one_character() -> None:
@@ -146,11 +188,63 @@ def test_a_named_former_value_decides_what_a_change_ends() -> None:
     ) == {"缓存用 Redis": "active", "数据库用 MongoDB": "superseded", "决定用 PostgreSQL 替换 MongoDB": "active"}
 
 
-def test_a_change_without_a_topic_of_its_own_counts_only_for_a_fact_that_it_changes() -> None:
-    tentative = said(2, "定投已经停了", change=Change.ENDS, confidence=0.4)
-    assert facts_of(tentative) == ()
-    old, new = facts_of(said(1, "我每个月定投两千块基金", kind=FactKind.HABIT), tentative)
-    assert (old.status, new.status, new.kind) == (FactStatus.SUPERSEDED, FactStatus.ACTIVE, FactKind.HABIT)
+UNREAD = Statement(
+    "定投已经停了", FactKind.KNOWLEDGE, FactSection.PERSONAL, change=Change.ENDS, confidence=0.4, level=Level.LIKELY
+)
+INVESTMENT = said(1, "我每个月定投两千块基金", kind=FactKind.HABIT)
+
+
+def unread(at: int, **fields: Any) -> RecordedStatement:
+    return replace(said(at, ""), statement=replace(UNREAD, **fields))
+
+
+def test_a_change_that_cannot_be_read_questions_the_fact_whose_object_it_names() -> None:
+    assert facts_of(unread(2)) == ()
+    old, new = facts_of(INVESTMENT, unread(2))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, new.fact_id, FactStatus.CANDIDATE)
+
+
+def test_confirmed_a_questioned_fact_holds_and_the_sentence_that_only_questioned_it_is_settled() -> None:
+    old, new = facts_of(INVESTMENT, unread(2), answered(3, 1, AnswerKind.CONFIRMED))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, None, FactStatus.RETRACTED)
+    again = facts_of(INVESTMENT, unread(2), answered(3, 1, AnswerKind.CONFIRMED), unread(4))
+    assert (again[0].questioned_by, len(again)) == (None, 2)
+    repeated = facts_of(INVESTMENT, unread(2), said(3, INVESTMENT.statement.text))
+    assert (repeated[0].status, repeated[0].questioned_by) == (FactStatus.ACTIVE, None)
+
+
+def test_retracted_a_questioned_fact_ends_and_a_rejected_question_is_none() -> None:
+    old, new = facts_of(INVESTMENT, unread(2), answered(3, 1, AnswerKind.RETRACTED))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.RETRACTED, None, FactStatus.CANDIDATE)
+    old, new = facts_of(INVESTMENT, unread(2), answered(3, 2, AnswerKind.REJECTED))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, None, FactStatus.RETRACTED)
+
+
+def test_of_health_only_a_verb_of_ending_questions_and_the_fact_holds_until_the_user_answers() -> None:
+    allergy = said(1, "我对花生过敏", slot="diet.allergy.花生")
+    for change, is_questioned in ((Change.ENDS, True), (Change.REPLACES, False), (Change.NOW, False)):
+        facts = facts_of(allergy, unread(2, text="花生能吃了", change=change))
+        assert (facts[0].status, facts[0].questioned_by) == (FactStatus.ACTIVE, "f2" if is_questioned else None)
+
+
+def test_a_likely_statement_replaces_nothing_and_is_replaced_only_by_the_same_words_said_for_certain() -> None:
+    old = said(1, "我住在天津", slot="location")
+    likely = said(2, "我住在宁波", slot="location", level=Level.LIKELY)
+    assert statuses(old, likely) == {"我住在天津": "active", "我住在宁波": "candidate"}
+    assert statuses(old, likely, replace(likely, fact_id="f3"))["我住在宁波"] == "candidate"
+    newer = said(3, "我住在苏州", slot="location", change=Change.REPLACES)
+    assert statuses(likely, newer)["我住在宁波"] == "candidate"
+    for then in (said(3, "我住在宁波", slot="location"), answered(3, 2, AnswerKind.CONFIRMED)):
+        assert statuses(old, likely, then) == {"我住在天津": "superseded", "我住在宁波": "active"}
+
+
+def test_what_cannot_be_cut_out_of_a_sentence_stays_and_is_marked_as_partly_out_of_date() -> None:
+    stack = said(1, "I code in TypeScript with pnpm, on a ThinkPad", slot="package_manager.javascript")
+    switch = said(2, "I've switched from pnpm to bun", slot=stack.statement.slot, change=Change.REPLACES, former="pnpm")
+    old, new = facts_of(stack, switch)
+    assert (old.status, old.questioned_by, old.outdated_part) == (FactStatus.ACTIVE, new.fact_id, "pnpm")
+    introduced = said(1, "I'm Sam, a nurse from Leeds", slot="name"), said(2, "My name is Sam", slot="name")
+    assert [(fact.status.value, fact.questioned_by) for fact in facts_of(*introduced)] == [("active", None)] * 2
 
 
 def test_a_doubtful_proposal_of_a_program_is_a_candidate_like_any_other() -> None:
@@ -163,11 +257,9 @@ def test_a_statement_that_says_more_supersedes_the_shorter_one() -> None:
     assert (old.status, old.superseded_by, new.status) == (FactStatus.SUPERSEDED, "f2", FactStatus.ACTIVE)
 
 
-def test_a_contradiction_without_a_slot_and_without_a_change_waits_for_the_user() -> None:
-    assert statuses(said(1, "我喜欢吃香菜"), said(2, "我不喜欢吃香菜", is_negative=True)) == {
-        "我喜欢吃香菜": "active",
-        "我不喜欢吃香菜": "candidate",
-    }
+def test_a_contradiction_without_a_change_waits_for_the_user_and_questions_the_older() -> None:
+    old, new = facts_of(said(1, "我喜欢吃香菜"), said(2, "我不喜欢吃香菜", is_negative=True))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, new.fact_id, FactStatus.CANDIDATE)
 
 
 def test_text_that_the_user_did_not_state_is_a_candidate_and_supersedes_nothing() -> None:

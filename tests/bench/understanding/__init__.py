@@ -1,0 +1,1 @@
+"""Measurements of what is read and kept in messages."""

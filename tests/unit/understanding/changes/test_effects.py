@@ -1,0 +1,45 @@
+"""What a newer statement does to an older one."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sync.understanding.changes.effects import Effect, effect_of
+from sync.understanding.model import Change, FactKind, FactSection, Level, Statement
+
+
+def stated(text: str, **fields: Any) -> Statement:
+    return replace(Statement(text, FactKind.PREFERENCE, FactSection.PERSONAL, reader="forms"), **fields)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "effect"),
+    [
+        (stated("我住在天津", slot="location"), stated("我住在宁波", slot="location"), Effect.ENDS),
+        (stated("我用 Vim", slot="editor"), stated("我也用 Zed", slot="editor", change=Change.ADDS), Effect.NONE),
+        (stated("我对花生过敏", slot="diet.allergy"), stated("我对虾过敏", slot="diet.allergy"), Effect.NONE),
+        (stated("我喜欢吃辣"), stated("我不喜欢吃辣", is_negative=True), Effect.CONTRADICTS),
+        (stated("缓存用 Redis"), stated("Redis 换成 Valkey 了", change=Change.REPLACES, former="Redis"), Effect.ENDS),
+        (stated("我每周上瑜伽课"), stated("瑜伽这事到头了", change=Change.ENDS, level=Level.LIKELY), Effect.QUESTIONS),
+        (stated("我家的橘猫特别能吃"), stated("我不打网球了", change=Change.ENDS), Effect.NONE),
+        (
+            stated("My son Kabir is in Class 8", about="son"),
+            stated("Kabir is promoted to Class 9", about="Kabir", change=Change.REPLACES),
+            Effect.QUESTIONS,
+        ),
+    ],
+)
+def test_a_newer_statement_ends_or_questions_only_what_it_is_about(
+    older: Statement, newer: Statement, effect: Effect
+) -> None:
+    assert effect_of(older, newer) is effect
+    assert effect_of(older, replace(newer, about="unknown")) is Effect.NONE
+    assert effect_of(replace(older, about="mother"), replace(newer, about="sister")) is Effect.NONE
+
+
+def test_of_health_a_likely_sentence_questions_only_with_a_verb_of_ending() -> None:
+    allergy = stated("我对花生过敏", slot="diet.allergy.花生")
+    for change in Change:
+        likely = stated("花生能吃了", change=change, level=Level.LIKELY)
+        assert effect_of(allergy, likely) is (Effect.QUESTIONS if change is Change.ENDS else Effect.NONE)
