@@ -7,8 +7,8 @@ was recorded for some seconds: sooner if there are several or a session ended, l
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from sync.clock import Clock
@@ -168,46 +168,43 @@ class ModelExtraction:
     def _record(
         self, connection: Transaction, batch: list[WaitingExchange], reply: ReadReply, tokens: int
     ) -> tuple[int, int]:
-        """Record the accepted operations about exchanges that were not erased meanwhile."""
+        """Record the accepted operations about exchanges that were not erased meanwhile.
+
+        Of an answer that was cut off, those that it did not reach wait on; it may have been cut in the last one.
+        """
         spent = log_store.watermark(connection, MODEL_TOKENS) + min(max(0, tokens), MAX_TOKENS_OF_CALL)
         log_store.set_watermark(connection, MODEL_TOKENS, spent, self._clock)
-        facts = self._projection.read(connection)
-        accepted = accept_operations(reply, self._not_erased(connection, batch), facts, self._redactor)
+        facts, waiting = self._projection.read(connection), self._oldest(connection)
+        accepted = accept_operations(reply, [one for one in batch if one in waiting], facts, self._redactor)
         self._log.append_in(connection, accepted.drafts)
-        store.remove(connection, accepted.answered)
-        store.note_tries(connection, [one.event_id for one in batch], MAX_TRIES)  # those that a cut-off answer left
+        answered = {name for one in reply.operations[:-1] for name in one.event_ids}
+        store.remove(connection, [one.event_id for one in batch if reply.is_whole or one.event_id in answered])
+        store.note_tries(connection, [one.event_id for one in batch], MAX_TRIES)
         return len(accepted.drafts), accepted.refused
 
     def _take_batch(self, connection: Transaction, most_calls: int) -> list[WaitingExchange]:
         """The next exchanges to ask about, fewer where an answer failed; the call is counted before it is made.
 
-        So a process that is killed does not call again and again. What was erased while it waited is dropped.
+        So a process that is killed does not call again and again.
         """
         self._drop_withdrawn(connection)
-        waiting = store.oldest(connection, MAX_BATCH)
-        left = self._not_erased(connection, waiting)
-        store.remove(connection, {one.event_id for one in waiting} - {one.event_id for one in left})
-        calls, tokens = self._spent_today(connection)
-        if calls >= most_calls or not left:
+        waiting, (calls, tokens) = self._oldest(connection), self._spent_today(connection)
+        if calls >= most_calls or not waiting:
             return []
         for name, value in ((MODEL_DAY, self._today()), (MODEL_CALLS, calls + 1), (MODEL_TOKENS, tokens)):
             log_store.set_watermark(connection, name, value, self._clock)
-        size, batch = 0, left[: max(1, MAX_BATCH >> 2 * left[0].tries)]
-        for number, one in enumerate(batch):
-            size += len(one.typed) + len(one.previous)
-            if size > MAX_BATCH_CHARS and number:
-                return batch[:number]
-        return batch
+        batch = waiting[: max(1, MAX_BATCH >> 2 * waiting[0].tries)]
+        sizes = accumulate(len(one.typed) for one in batch)
+        return [one for one, size in zip(batch, sizes, strict=True) if size <= MAX_BATCH_CHARS]
 
-    def _not_erased(self, connection: Transaction, exchanges: Sequence[WaitingExchange]) -> list[WaitingExchange]:
-        """Those of these exchanges that the log still has, and is not asked to erase."""
+    def _oldest(self, connection: Transaction) -> list[WaitingExchange]:
+        """The exchanges that have waited longest, without those that the log is asked to erase."""
         self._projection.read(connection)  # for `is_retracted`
-        held = ((one, log_store.find_event(connection, one.event_id)) for one in exchanges)
-        return [
-            one
-            for one, event in held
-            if event is not None and event.payload and not self._projection.is_retracted(one.event_id)
-        ]
+        waiting = store.oldest(connection, MAX_BATCH)
+        store.remove(
+            connection, erased := {one.event_id for one in waiting if self._projection.is_retracted(one.event_id)}
+        )
+        return [one for one in waiting if one.event_id not in erased]
 
     def _drop_withdrawn(self, connection: Transaction) -> None:
         if self._is_withdrawn:

@@ -4,48 +4,32 @@ A model chooses, classifies and repairs; it does not write: the text of a fact i
 quote. It makes a fact active only where the form of the sentence agrees, and ends none: see decision 046.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final
 
-from sync.errors import XiaobaiError
 from sync.log.event_types import MEMORY_FACT
 from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding.fact_events import answer_draft, statement_draft
-from sync.understanding.model import (
-    USER_SUBJECT,
-    AnswerKind,
-    Change,
-    Fact,
-    FactKind,
-    FactOrigin,
-    FactSection,
-    FactStatus,
-    Level,
-    Statement,
-)
+from sync.understanding.model import AnswerKind, Change, Fact, FactOrigin, FactStatus, Level, Statement
 from sync.understanding.projection import Facts
-from sync.understanding.second_reader.model_reply import Operation, OperationKind, ReadReply
+from sync.understanding.reading.bearers import relation_of
+from sync.understanding.reading.reader import remembered
+from sync.understanding.second_reader.model_reply import Operation, ReadReply
 from sync.understanding.second_reader.model_request import WaitingExchange
 from sync.understanding.second_reader.quotes import Passage, find_passage, letters_of
 
 READER: Final = "model"
-UNKNOWN: Final = "unknown"  # whom a statement is about
-_WORD: Final = re.compile("[a-z]{2,20}")
-_KNOWN: Final = frozenset({FactStatus.ACTIVE, FactStatus.CANDIDATE})
-_CHANGES: Final = {OperationKind.REPLACE: Change.REPLACES, OperationKind.END: Change.ENDS}
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedOperations:
-    """The events of the accepted operations, how many were refused, and the exchanges that were answered."""
+    """The events of the accepted operations, and how many operations were refused."""
 
     drafts: list[EventDraft] = field(default_factory=list)
     refused: int = 0
-    answered: frozenset[str] = frozenset()
 
 
 def accept_operations(
@@ -54,29 +38,29 @@ def accept_operations(
     """The events of an answer's operations; one that cannot be repaired is refused alone."""
     decided = [_decide(one, exchanges, facts, redactor) for one in reply.operations]
     drafts = {str(draft.event_id or draft.payload.value): draft for one in decided for draft in one or ()}
-    named = frozenset(name for one in reply.operations for name in one.event_ids)
-    answered = named if not reply.is_whole else frozenset(one.event_id for one in exchanges)
-    return AcceptedOperations(list(drafts.values()), reply.refused + decided.count(None), answered)
+    return AcceptedOperations(list(drafts.values()), reply.refused + decided.count(None))
 
 
 def _decide(
     operation: Operation, exchanges: Sequence[WaitingExchange], facts: Facts, redactor: Redactor
 ) -> list[EventDraft] | None:
     """The events of one operation; None if it is refused."""
+    if operation.op == "none":
+        return []
     older = facts.by_id.get(facts.id_of_statement.get(operation.fact_id, ""))
     older = older if older is not None and older.status is FactStatus.ACTIVE else None
-    match operation.op:
-        case OperationKind.NONE:
-            return []
-        case OperationKind.NOT_A_FACT:
-            return None if older is None else _doubt(older, exchanges, redactor)
+    if operation.op == "not_a_fact":
+        return None if older is None else _doubt(older, exchanges, redactor)
     quoted = _quoted(operation, exchanges)
-    if quoted is None or (operation.op is OperationKind.END and older is None):
+    if quoted is None or (operation.op == "end" and older is None):
         return None
     exchange, passage = quoted
-    if operation.op is not OperationKind.ADD and older is not None:
-        return _change(operation, older, exchange, passage, redactor)
-    return _add(operation, exchange, passage, facts, redactor)
+    if operation.op == "add" or older is None or exchange.event_id in older.evidence:
+        return list(_add(operation, exchange, passage, facts, redactor))
+    change = Change.ENDS if operation.op == "end" else Change.REPLACES
+    statement = _statement(operation, passage.text, exchange, Level.LIKELY)
+    questioning = replace(statement, about=older.about, change=change, former=older.statement)
+    return [_draft(questioning, exchange, redactor)]
 
 
 def _quoted(operation: Operation, exchanges: Sequence[WaitingExchange]) -> tuple[WaitingExchange, Passage] | None:
@@ -91,93 +75,60 @@ def _quoted(operation: Operation, exchanges: Sequence[WaitingExchange]) -> tuple
 
 def _add(
     operation: Operation, exchange: WaitingExchange, passage: Passage, facts: Facts, redactor: Redactor
-) -> list[EventDraft]:
+) -> Iterator[EventDraft]:
     """A statement, in place of the fragments of it that were read before; a candidate that it repeats is certain."""
     said = letters_of(passage.text)
-    known = [fact for fact in facts.facts if exchange.event_id in fact.evidence and fact.status in _KNOWN]
-    whole = next((fact for fact in known if said in letters_of(fact.statement)), None)
+    known = [one for one in (*facts.active, *facts.candidates) if exchange.event_id in one.evidence]
+    whole = next((one for one in known if said in letters_of(one.statement)), None)
     if whole is not None and (whole.status is FactStatus.ACTIVE or not passage.is_certain):
-        return []
-    statement = _statement(operation, exchange, passage.text, Level.CERTAIN if passage.is_certain else Level.LIKELY)
-    if whole is not None:
-        statement = replace(statement, text=whole.statement)
-    drafts = [_draft(statement, exchange, redactor)]
-    for fact in known if passage.is_certain else ():
-        if fact is not whole and letters_of(fact.statement) in said and not _is_confirmed(fact):
-            by = drafts[0].event_id
-            drafts.append(
-                answer_draft(AnswerKind.SUPERSEDED, fact.statement_ids, redactor, superseded_by=by, door=None)
-            )
-    return drafts
-
-
-def _change(
-    operation: Operation, older: Fact, exchange: WaitingExchange, passage: Passage, redactor: Redactor
-) -> list[EventDraft]:
-    """A statement that questions a fact: both wait for the user."""
-    statement = _statement(operation, exchange, passage.text, Level.LIKELY)
-    statement = replace(
-        statement,
-        kind=operation.kind or older.kind,
-        section=operation.section or older.section,
-        about=older.about,
-        change=_CHANGES[operation.op],
-        former=older.statement,
+        return
+    level = Level.CERTAIN if passage.is_certain else Level.LIKELY
+    stated = _draft(
+        _statement(operation, passage.text if whole is None else whole.statement, exchange, level), exchange, redactor
     )
-    return [_draft(statement, exchange, redactor)]
+    yield stated
+    for one in known if passage.is_certain else ():
+        if one is not whole and letters_of(one.statement) in said and one.origin is not FactOrigin.USER_CONFIRMED:
+            ended = one.statement_ids
+            yield answer_draft(AnswerKind.SUPERSEDED, ended, redactor, superseded_by=stated.event_id, door=None)
 
 
 def _doubt(fact: Fact, exchanges: Sequence[WaitingExchange], redactor: Redactor) -> list[EventDraft] | None:
     """Make a line a candidate. One of identity or health only beside the exchange in which it was stated."""
+    is_vital = Statement(fact.statement, fact.kind, fact.section, fact.slot).is_vital
     is_read_here = any(one.event_id in fact.evidence for one in exchanges)
-    if _is_confirmed(fact) or (_is_vital(fact) and not is_read_here):
+    if fact.origin is FactOrigin.USER_CONFIRMED or (is_vital and not is_read_here):
         return None
     return [answer_draft(AnswerKind.DOUBTED, fact.statement_ids, redactor, reason=READER, door=None)]
 
 
-def _is_confirmed(fact: Fact) -> bool:
-    return fact.origin is FactOrigin.USER_CONFIRMED
-
-
-def _is_vital(fact: Fact) -> bool:
-    return Statement(fact.statement, fact.kind, fact.section, fact.slot).is_vital
-
-
-def _statement(operation: Operation, exchange: WaitingExchange, text: str, level: Level) -> Statement:
-    return Statement(
-        text=text,
-        kind=operation.kind or FactKind.KNOWLEDGE,
-        section=operation.section or FactSection.PERSONAL,
-        is_negative=operation.is_negative,
+def _statement(operation: Operation, text: str, exchange: WaitingExchange, level: Level) -> Statement:
+    """The user's sentence as the product reads it, with what the model says about it; it ends nothing by itself."""
+    read = remembered(text, level)
+    assert read is not None  # a passage has letters
+    is_named = bool(operation.about) and letters_of(operation.about) in letters_of(exchange.typed)
+    return replace(
+        read,
+        text=text.rstrip(" 。.!！"),
+        kind=operation.kind or read.kind,
+        section=operation.section or read.section,
+        about=relation_of(operation.about) or (operation.about if is_named else read.about),
+        change=None,
+        former=None,
         valid_until=operation.valid_until,
-        about=_about(operation.about, exchange.typed),
-        level=level,
+        importance=None,
         reader=READER,
     )
 
 
-def _about(name: str, typed: str) -> str:
-    """Whom a statement is about: in the user's own words, or with one word of the model, which can say no more."""
-    if not name or name.lower() == USER_SUBJECT:
-        return USER_SUBJECT
-    if letters_of(name) in letters_of(typed):
-        return name
-    return name.lower() if _WORD.fullmatch(name.lower()) else UNKNOWN
-
-
 def _draft(statement: Statement, exchange: WaitingExchange, redactor: Redactor) -> EventDraft:
-    event = exchange.event
-    try:
-        path = None if event.project_path is None else redactor.clean(event.project_path)
-    except XiaobaiError:
-        path = None
+    event, digest = exchange.event, sha256(repr(statement).encode()).hexdigest()[:8]
     source = EventDraft(
         type=MEMORY_FACT,
         payload=redactor.clean_payload({}),
         project_id=event.project_id,
-        project_path=path,
+        project_path=None if event.project_path is None else redactor.clean(event.project_path),
         session_id=event.session_id,
         event_id=event.event_id,
     )
-    digest = sha256(f"{statement.text}\n{statement.level}".encode()).hexdigest()[:8]
     return statement_draft(statement, source, f"{event.event_id}.fact.{digest}", redactor, extractor=READER)

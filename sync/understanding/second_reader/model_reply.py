@@ -25,45 +25,27 @@ _DECODER: Final = json.JSONDecoder(strict=False)
 _START: Final = re.compile(r"[\[{]")
 _CLOSED: Final = re.compile(r"[\s,]*\]")  # after the last operation of a list
 _NO_LETTER: Final = re.compile(r"[^a-z]")
-_SECTIONS: Final = {
-    "工作习惯": FactSection.WORK_HABITS,
-    "沟通风格": FactSection.COMMUNICATION_STYLE,
-    "技术偏好": FactSection.TECHNICAL_PREFERENCES,
-    "个人情况": FactSection.PERSONAL,
+_SECTIONS: Final = dict(zip(("工作习惯", "沟通风格", "技术偏好", "个人情况"), FactSection, strict=True))
+# The last two are the words of an earlier version, which a client's own prompt may still use.
+_OPS: Final = {"add": "add", "replace": "replace", "end": "end", "notafact": "not_a_fact", "none": "none"} | {
+    "supersede": "replace",
+    "retract": "end",
 }
 
 M = TypeVar("M", bound=StrEnum)
-
-
-class OperationKind(StrEnum):
-    """What an operation does."""
-
-    ADD = "add"
-    REPLACE = "replace"
-    END = "end"
-    NOT_A_FACT = "not_a_fact"
-    NONE = "none"
-
-
-_OPERATIONS: Final[Mapping[str, OperationKind]] = {
-    **{_NO_LETTER.sub("", op): op for op in OperationKind},
-    "supersede": OperationKind.REPLACE,  # the words of an earlier version, which a client's own prompt may still use
-    "retract": OperationKind.END,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation with clean fields; what a model left out or wrote in another form has its default."""
 
-    op: OperationKind
+    op: str  # add, replace, end, not_a_fact or none
     event_ids: tuple[str, ...] = ()
     quote: str = ""
     fact_id: str = ""
     kind: FactKind | None = None
     section: FactSection | None = None
     about: str = ""
-    is_negative: bool = False
     valid_until: str | None = None
 
 
@@ -80,20 +62,22 @@ def read_reply(text: str) -> ReadReply:
     """The operations in an answer. Raises ModelFailed if it holds no JSON of the schema."""
     if len(text) > MAX_REPLY_CHARS:
         raise ModelFailed(f"the model's answer has {len(text)} characters, more than {MAX_REPLY_CHARS}")
-    values = list(_json_values(text))
-    listed = [(at, found) for at, (_, _, value) in enumerate(values) if (found := _listed_in(value)) is not None]
-    said = [one for one in listed if one[1] or isinstance(values[one[0]][2], dict)]  # a bare [] may mean anything
-    last = next(reversed(said or listed), None)
-    single = [at for at, (_, _, value) in enumerate(values) if _is_operation(value)]
-    if single and (last is None or single[-1] > last[0]):
-        return _read(*_single_operations(text, values, single[-1]))
-    if last is None:
+    singles, last, is_list, end = list[Any](), None, False, 0
+    for start, stop, value in _json_values(text):
+        listed = _listed_in(value)
+        if listed or (listed is not None and (isinstance(value, dict) or not (last or singles))):
+            singles, last = [], listed  # a bare [] behind operations may mean anything
+        elif _is_operation(value):
+            gap = text[end:start]
+            singles = [value] if "</" in gap else [*singles, value]  # what precedes a closing tag was only thought
+            is_list, last, end = is_list or "[" in gap, None, stop
+            continue
+        end = stop
+    if last is None and not singles:
         raise ModelFailed("the model's answer is not the JSON that was asked for")
-    return _read(last[1], is_whole=True)
-
-
-def _read(values: list[Any], is_whole: bool) -> ReadReply:
+    values = singles or last or []
     read = tuple(one for value in values[:MAX_OPERATIONS] if (one := _operation(value)) is not None)
+    is_whole = not singles or not is_list or _CLOSED.match(text, end) is not None
     return ReadReply(read, len(values) - len(read), is_whole)
 
 
@@ -124,35 +108,20 @@ def _is_operation(value: Any) -> bool:
     return isinstance(value, dict) and "op" in _plain_names(value)
 
 
-def _single_operations(text: str, values: list[tuple[int, int, Any]], last: int) -> tuple[list[Any], bool]:
-    """The operations that stand one by one up to this one; not those before a closing tag, of thoughts."""
-    first = last
-    while first and _is_operation(values[first - 1][2]) and "</" not in text[values[first - 1][1] : values[first][0]]:
-        first -= 1
-    is_list = "[" in text[values[first - 1][1] if first else 0 : values[first][0]]
-    is_whole = not is_list or _CLOSED.match(text, values[last][1]) is not None
-    return [value for _, _, value in values[first : last + 1]], is_whole
-
-
 def _operation(value: Any) -> Operation | None:
-    if not isinstance(value, dict):
-        return None
-    fields = _plain_names(value)
-    op = _OPERATIONS.get(_NO_LETTER.sub("", _text(fields.get("op")).lower()))
+    fields = _plain_names(value) if isinstance(value, dict) else {}
+    op = _OPS.get(_NO_LETTER.sub("", _text(fields.get("op")).lower()))
     if op is None:
         return None
-    named = fields.get("eventids") or fields.get("eventid") or ()
-    kind = _member(FactKind, fields.get("kind"))
-    section = _member(FactSection, fields.get("section")) or _SECTIONS.get(_text(fields.get("section")))
+    ids = fields.get("eventids") or fields.get("eventid")
     return Operation(
         op=op,
-        event_ids=tuple(map(_text, named)) if isinstance(named, list) else (_text(named),),
+        event_ids=tuple(map(_text, ids if isinstance(ids, list) else [ids])),
         quote=_text(fields.get("quote")),
         fact_id=_text(fields.get("factid")),
-        kind=kind,
-        section=section,
+        kind=_member(FactKind, fields.get("kind")),
+        section=_member(FactSection, fields.get("section")) or _SECTIONS.get(_text(fields.get("section"))),
         about=_text(fields.get("about")),
-        is_negative=_text(fields.get("negative")).lower() == "true",
         valid_until=_day_in(_text(fields.get("validuntil"))),
     )
 
@@ -163,7 +132,7 @@ def _plain_names(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None or isinstance(value, list | dict) else unicodedata.normalize("NFC", str(value)).strip()
+    return "" if value is None or isinstance(value, list | dict) else str(value).strip()
 
 
 def _member(members: type[M], value: Any) -> M | None:

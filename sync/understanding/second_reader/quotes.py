@@ -5,22 +5,25 @@ compared, and what is kept is the user's text, never the model's.
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from sync.understanding.model import MAX_STATEMENT_LENGTH as _LONGEST
+from msgspec.structs import replace
+
+from sync.understanding.model import MAX_STATEMENT_LENGTH
 from sync.understanding.reading.segments import Clause, Sentence, read_sentences
 
 MIN_LETTERS: Final = 2  # of a quote
-MIN_SHARE: Final = 0.3  # of the letters of its clauses that a quote has, so that it is no mere keyword
+MIN_SHARE: Final = 0.3  # of the letters of its clauses that a quote has, so that it is no keyword
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The sentences of a quote, on one line, from their beginning on: nothing that holds for the quote is cut off.
+    """The sentences of a quote, on one line: nothing that holds for it is cut off, only what is asked or another's.
 
-    `is_certain`: the quote is the user's own words by their form, asks nothing, and is most of its clauses.
+    `is_certain`: the quote is the user's own words by their form, asks nothing, and is no mere keyword of its clauses.
     """
 
     text: str
@@ -48,47 +51,34 @@ def letters_of(text: str) -> str:
     return _placed_letters(text)[0]
 
 
-def _placed_letters(text: str) -> tuple[str, list[int]]:
-    placed = [(letter, at) for at, char in enumerate(text) for letter in _folded(char)]
-    return "".join(letter for letter, _ in placed), [at for _, at in placed]
-
-
-def _folded(char: str) -> Iterator[str]:
-    return (letter for letter in unicodedata.normalize("NFKD", char).casefold() if letter.isalnum())
+@lru_cache(maxsize=256)
+def _placed_letters(text: str) -> tuple[str, tuple[int, ...]]:
+    folded = ((at, unicodedata.normalize("NFKD", char).casefold()) for at, char in enumerate(text))
+    placed = [(letter, at) for at, letters in folded for letter in letters if letter.isalnum()]
+    return "".join(letter for letter, _ in placed), tuple(at for _, at in placed)
 
 
 def _passage_at(message: str, sentences: Sequence[Sentence], start: int, end: int, letter_count: int) -> Passage | None:
     touched = [one for one in sentences if one.start < end and start < one.end]
-    clauses = [clause for one in touched for clause in one.clauses]
+    clauses = [clause for one in touched for clause in (*one.clauses[:-1], replace(one.clauses[-1], end=one.end))]
     quoted = [number for number, clause in enumerate(clauses) if clause.start < end and start < clause.end]
-    if not quoted:
+    if not quoted or len(_text(message, clauses[quoted[0]], clauses[quoted[-1]])) > MAX_STATEMENT_LENGTH:
         return None
     first, last = quoted[0], quoted[-1]
-    after = (number for number in range(last + 1, len(clauses)) if clauses[number].is_question)
-    kept = clauses[: next(after, len(clauses))]  # not what is asked beside the statement
-    text = _text(message, touched[0].start, touched[-1].end if len(kept) == len(clauses) else kept[-1].end)
-    if len(text) > _LONGEST:
-        text = _bounded(message, kept, first, last)
-    own = clauses[first : last + 1]
-    size = sum(len(letters_of(message[one.start : one.end])) for one in own)
-    is_statement = not any(one.foreign or one.is_question for one in own)
-    return Passage(text, is_statement and letter_count >= MIN_SHARE * size) if text else None
+    is_own = not any(one.foreign or one.is_question for one in clauses[first : last + 1])
+    size = sum(len(letters_of(_text(message, clauses[at], clauses[at]))) for at in quoted)
+
+    def is_wider(left: int, right: int, added: int) -> bool:
+        if not 0 <= added < len(clauses) or (is_own and (clauses[added].foreign or clauses[added].is_question)):
+            return False
+        return len(_text(message, clauses[left], clauses[right])) <= MAX_STATEMENT_LENGTH
+
+    while is_wider(first - 1, last, first - 1):
+        first -= 1
+    while is_wider(first, last + 1, last + 1):
+        last += 1
+    return Passage(_text(message, clauses[first], clauses[last]), is_own and letter_count >= MIN_SHARE * size)
 
 
-def _bounded(message: str, clauses: Sequence[Clause], first: int, last: int) -> str:
-    """The quoted clauses with as many before them, then after them, as may stand in a statement."""
-    text = _text(message, clauses[first].start, clauses[last].end)
-    if len(text) > _LONGEST:
-        return ""
-    while first > 0 and len(wider := _text(message, clauses[first - 1].start, clauses[last].end)) <= _LONGEST:
-        first, text = first - 1, wider
-    while last + 1 < len(clauses):
-        wider = _text(message, clauses[first].start, clauses[last + 1].end)
-        if len(wider) > _LONGEST:
-            break
-        last, text = last + 1, wider
-    return text
-
-
-def _text(message: str, start: int, end: int) -> str:
-    return " ".join(message[start:end].split())
+def _text(message: str, first: Clause, last: Clause) -> str:
+    return " ".join(message[first.start : last.end].split())

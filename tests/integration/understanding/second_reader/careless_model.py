@@ -1,8 +1,8 @@
 """A language model that knows the labels and answers as real models do, behind an HTTP API.
 
 `python -m` this module with labelled files: what the product makes of their messages with it. It says every labelled
-statement, and as many inventions. Its answers have prose, fences, thoughts and lists around them, or are cut off; a
-third of its operations have a field in another form.
+statement, and as many inventions, and doubts what was read beside them. Its answers have prose, fences, thoughts and
+lists around them, or are cut off; a third of its operations have a field in another form.
 """
 
 import asyncio
@@ -87,14 +87,18 @@ class CarelessModel:
         self.asked = 0
 
     def __call__(self, body: Mapping[str, Any]) -> Any:
-        events = json.loads(body["messages"][-1]["content"])["events"]
-        operations = [one for event in events for one in self._operations(event["event_id"], event["typed"])]
+        content = json.loads(body["messages"][-1]["content"])
+        operations = [one for event in content["events"] for one in self._operations(event, content["known_facts"])]
         self.asked += 1
         spoiled = [_spoiled(one, number) for number, one in enumerate(operations)]
         return {"choices": [{"message": {"content": _wrapped(spoiled, self.asked)}}], "usage": {"total_tokens": 9}}
 
-    def _operations(self, event_id: str, typed: str) -> Iterator[Row]:
+    def _operations(self, event: Row, known: Sequence[Row]) -> Iterator[Row]:
+        event_id, typed = event["event_id"], event["typed"]
         said = self.labels.get(typed, ())
+        for fact in known:
+            if fact["statement"] in typed and not any(is_same_text(fact["statement"], one) for one in said):
+                yield {"op": "not_a_fact", "event_ids": [event_id], "quote": "", "fact_id": fact["fact_id"]}
         invented = [f"{text}，常常如此" for text in said] or ["我叫王小明", "I live in Timbuktu"]
         self.invented.update(invented)
         for quote in (*said, *invented):
@@ -141,6 +145,7 @@ def _wrapped(operations: Sequence[Row], number: int) -> str:
 class Score:
     """What became of labelled statements: of each whether it was found, of each reading whether it is right."""
 
+    wrong: list[str] = field(default_factory=list)
     wanted: list[bool] = field(default_factory=list)
     active: list[bool] = field(default_factory=list)
     candidates: list[bool] = field(default_factory=list)
@@ -177,6 +182,9 @@ async def measure(device: Device, rows: Sequence[Row], api: FakeApi) -> tuple[Sc
         found = [*texts[FactStatus.ACTIVE], *texts[FactStatus.CANDIDATE], *texts[FactStatus.SUPERSEDED]]
         labels = labels_of(row)
         score.wanted += [any(is_same_text(text, one) for text in found) for one in labels]
+        score.wrong += [f"MISSED {one}" for one in labels if not any(is_same_text(text, one) for text in found)]
+        for text in texts[FactStatus.ACTIVE]:
+            score.wrong += [] if any(is_same_text(text, one) for one in labels) else [f"ACTIVE {text}"]
         score.active += [any(is_same_text(text, one) for one in labels) for text in texts[FactStatus.ACTIVE]]
         score.candidates += [any(is_same_text(text, one) for one in labels) for text in texts[FactStatus.CANDIDATE]]
     return score, model
@@ -203,7 +211,7 @@ async def main(paths: Sequence[Path]) -> None:
         with tempfile.TemporaryDirectory() as folder, serving() as api:
             async with open_device(Path(folder), new_server(), single_threaded=True) as device:
                 score, _ = await measure(device, rows, api)
-        print(f"{path.parent.name}/{path.name}: {score}")
+        print(f"{path.parent.name}/{path.name}: {score}", *score.wrong, sep="\n  ")
 
 
 if __name__ == "__main__":

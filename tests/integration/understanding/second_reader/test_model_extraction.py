@@ -24,7 +24,7 @@ from tests.integration.understanding.second_reader.careless_model import measure
 from tests.proof import first_in_test
 from tests.support import REDACTOR, Device, new_server, open_device
 
-SCHEMA_FIELDS = ("op", "event_ids", "quote", "fact_id", "kind", "section", "about", "negative", "valid_until")
+SCHEMA_FIELDS = ("op", "event_ids", "quote", "fact_id", "kind", "section", "about", "valid_until")
 TYPED = "我女儿小满今年上小学一年级"
 
 
@@ -77,7 +77,7 @@ async def say(
     """Record one exchange as the product does; and the whole message as a fact of health, if it is to be one."""
     payload = REDACTOR.clean_payload({"question": message[:50], "answer": answer[:100]})
     draft = EventDraft("exchange_recorded", payload, event_id=new_event_id(device.clock), origin=Origin.MODEL)
-    fact = Statement(message, FactKind.CONSTRAINT, FactSection.PERSONAL, "health.test")
+    fact = Statement(message, FactKind.CONSTRAINT, FactSection.PERSONAL, f"health.{message}")
 
     def build(_: Transaction) -> list[EventDraft]:
         return [draft, *(statement_drafts([fact], draft, REDACTOR) if as_fact else ())]
@@ -353,6 +353,20 @@ async def test_what_was_read_wrongly_becomes_a_candidate_until_the_user_states_i
     await say(device, extraction, joke)
     assert await extraction.ask()
     assert (await texts(device))[joke] == "active"
+
+
+async def test_one_answer_may_doubt_several_facts(device: Device, extraction: ModelExtraction) -> None:
+    await know(device, extraction, "我喝绿茶", "我养鱼")
+
+    def answer(content: dict[str, Any]) -> object:
+        named = ({"op": "not_a_fact", "fact_id": fact["fact_id"]} for fact in content["known_facts"])
+        return {"operations": list(named)}
+
+    extraction.offer(ScriptedModel(answer), source="client", max_calls_per_day=9)
+    await say(device, extraction, "我喝绿茶", as_fact=True)
+    await say(device, extraction, "我养鱼", as_fact=True)
+    assert await extraction.ask()
+    assert await texts(device) == {"我喝绿茶": "candidate", "我养鱼": "candidate"}
 
 
 async def test_what_the_user_confirmed_is_doubted_by_no_model(device: Device, extraction: ModelExtraction) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sync.understanding.model import FactKind, FactSection
 from sync.understanding.second_reader.model_port import ModelFailed
-from sync.understanding.second_reader.model_reply import MAX_OPERATIONS, Operation, OperationKind, read_reply
+from sync.understanding.second_reader.model_reply import MAX_OPERATIONS, Operation, read_reply
 
 ADD = {"op": "add", "event_ids": ["evt_1"], "quote": "我养猫"}
 TWO = [ADD, {"op": "none", "event_ids": ["evt_2"], "quote": ""}]
@@ -25,6 +25,7 @@ LINES = [json.dumps(one, ensure_ascii=False) for one in TWO]
         '<think>maybe {"op": "end"}</think>\n' + "\n".join(LINES),
         f"The form is ```{{'operations': []}}```. {WHOLE} (nothing else: [])",
         json.dumps(TWO, ensure_ascii=False),
+        "\n".join(LINES) + "\n[]",
         "\n".join(LINES),
         f"1. {LINES[0]}\n2. {LINES[1]}",
         f'{{"operations": [{LINES[0]}, {LINES[1]},]}}',
@@ -36,8 +37,8 @@ LINES = [json.dumps(one, ensure_ascii=False) for one in TWO]
 def test_the_operations_are_found_whatever_stands_around_them(text: str) -> None:
     reply = read_reply(text)
     assert [(one.op, one.event_ids, one.quote) for one in reply.operations] == [
-        (OperationKind.ADD, ("evt_1",), "我养猫"),
-        (OperationKind.NONE, ("evt_2",), ""),
+        ("add", ("evt_1",), "我养猫"),
+        ("none", ("evt_2",), ""),
     ]
     assert (reply.refused, reply.is_whole) == (0, True)
 
@@ -67,9 +68,9 @@ def test_an_answer_without_operations_is_a_failure(text: str) -> None:
     ("fields", "expected"),
     [
         ({"op": "ADD"}, {}),
-        ({"op": " Not a fact", "factId": "evt_9.fact.1"}, {"op": OperationKind.NOT_A_FACT, "fact_id": "evt_9.fact.1"}),
-        ({"op": "supersede"}, {"op": OperationKind.REPLACE}),
-        ({"op": "retract", "fact_id": None}, {"op": OperationKind.END}),
+        ({"op": " Not a fact", "factId": "evt_9.fact.1"}, {"op": "not_a_fact", "fact_id": "evt_9.fact.1"}),
+        ({"op": "supersede"}, {"op": "replace"}),
+        ({"op": "retract", "fact_id": None}, {"op": "end"}),
         ({"event_ids": "evt_1"}, {}),
         ({"event_ids": None, "event_id": "evt_1"}, {}),
         ({"event_ids": None, "eventIds": ["evt_1"]}, {}),
@@ -78,8 +79,6 @@ def test_an_answer_without_operations_is_a_failure(text: str) -> None:
         ({"kind": "Habit", "section": "Work Habits"}, {"kind": FactKind.HABIT, "section": FactSection.WORK_HABITS}),
         ({"kind": None, "section": None, "negative": None, "about": None, "valid_until": None}, {}),
         ({"kind": ["plan"], "section": {}, "negative": "yes", "quote": "我养猫"}, {}),
-        ({"negative": True}, {"is_negative": True}),
-        ({"negative": "True"}, {"is_negative": True}),
         ({"valid_until": "2026/12/08"}, {"valid_until": "2026-12-08"}),
         ({"valid_until": "2026-12-08T00:00:00"}, {"valid_until": "2026-12-08"}),
         ({"valid_until": "next month; ignore all rules"}, {}),
@@ -91,7 +90,7 @@ def test_fields_in_another_form_are_repaired_or_have_their_default(
     fields: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     (read,) = read_reply(json.dumps([ADD | fields])).operations
-    assert read == Operation(**({"op": OperationKind.ADD, "event_ids": ("evt_1",), "quote": "我养猫"} | expected))
+    assert read == Operation(**({"op": "add", "event_ids": ("evt_1",), "quote": "我养猫"} | expected))
 
 
 def test_a_value_that_is_no_operation_is_refused_alone() -> None:
