@@ -1033,6 +1033,7 @@ export interface Methods {
       projectPath?: string | null;
       importance?: number | null;
       idempotencyKey?: string | null;
+      /** default false */ hasToolOutput?: boolean;
     };
     result: UpdateJson;
   };

@@ -122,7 +122,7 @@ async def _build_app(
         facts = wiring.device_facts(opened, installation, settings)
         replicator = wiring.replicator(facts, events, account, copy, clock=clock, settings=settings, key=key)
     devices = wiring.devices(events, account, profile, encryption, redactor, clock, settings, key)
-    drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
+    drafts = DraftBuilder(redactor.for_egress(), settings.privacy.keeps_messages, local_redactor=redactor, clock=clock)
     return App(
         settings=settings,
         replica_id=opened.replica_id,

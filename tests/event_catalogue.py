@@ -24,8 +24,8 @@ The envelope says where an event was recorded (`door`), which no program can set
 says ([decision 042](decisions/042-authorship.md)). When an event leaves its device, it gets a `signature` of the
 device's key over the envelope and the payload.
 
-Without `PRIVACY__STORE_MESSAGES`, only the listed fields of an event that a program appends or a file brings are
-stored, and numbers; of a `message`, role and length (an import keeps its beginning). Of fields beside the payload,
+Without `PRIVACY__STORE_PROGRAM_MESSAGES`, only the listed fields of an event that a program appends or a file brings
+are stored, and numbers; of a `message`, role and length (an import keeps its beginning). Of fields beside the payload,
 numbers and strings of at most 64 ASCII characters without a blank stay, unless their name is that of a text (`text`,
 `content`, `output` …). A type that is not listed here is kept whole, redacted.
 """

@@ -80,7 +80,7 @@ def show_recorded(result: dict[str, Any]) -> None:
         known = " (known already)" if event_id in result["duplicates"] else ""
         echo(f"recorded {event_id}{known}")
     if without := result.get("withoutText"):
-        echo(f"without its text: {len(without)} (PRIVACY__STORE_MESSAGES=true keeps messages)")
+        echo(f"without its text: {len(without)} (PRIVACY__STORE_PROGRAM_MESSAGES=true keeps messages)")
     if left_out := result.get("notSaved"):
         echo(f"not recorded: {left_out} (a person asked not to save this conversation)")
     if unknown := result.get("unknownTypes"):

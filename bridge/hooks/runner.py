@@ -103,6 +103,7 @@ def _show(
         else:
             notes = str((_ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}).get("text") or "")
         text = _session_block(notes)
+        text = _memory_block(event, connection, text) + text
     elif requests.match is not None:
         if captured is None and requests.capture is None:
             captured = _ask(connection, "lessons/match", requests.match, TOOL_TIMEOUT)
@@ -130,6 +131,17 @@ def _session_block(text: str) -> str:
     from sync.context.hook_blocks import session_block  # noqa: PLC0415 - most calls show nothing
 
     return session_block(text, token_hex(4))
+
+
+def _memory_block(event: HookEvent, connection: socket | None, notes: str) -> str:
+    """What the memory says of the user, from the sidecar, in the room that the notes leave."""
+    from sync.context.budgets import SESSION_START_CHARS  # noqa: PLC0415 - once a session
+
+    params: dict[str, Any] = {"waitMs": 0, "maxChars": SESSION_START_CHARS - len(notes) - 1}
+    if name := event.session_id[: decision.MAX_NAME]:
+        params["sessionId"] = name
+    prompt = str((_ask(connection, "memory/systemPrompt", params, SESSION_TIMEOUT) or {}).get("prompt") or "")
+    return f"{prompt.strip()}\n" if prompt.strip() else ""
 
 
 def _match_without_sidecar(data_dir: Path, params: Mapping[str, Any]) -> Mapping[str, Any]:

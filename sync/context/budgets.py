@@ -5,7 +5,8 @@ Characters are code points, frames included. A limit is never exceeded.
 
 from typing import Final
 
-STABLE_CHARS: Final = 6_000  # the block of a system prompt: about 4,000 tokens of Chinese
+STABLE_CHARS: Final = 2_000  # the block of a system prompt
+LATE_CHARS: Final = 600  # of it, for what was important of late and is no fact
 TURN_CHARS: Final = 1_200  # the block before a message
 TURN_ITEMS: Final = 5  # lines of it
 ITEM_CHARS: Final = 400  # of the first line; the others have half of it, so that five fit with their frame

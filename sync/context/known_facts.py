@@ -1,7 +1,7 @@
 """What the facts about the user say about remembered texts, and which of them answer a question. Pure."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -53,11 +53,7 @@ class KnownFacts:
 
         Empty if hardly anything else is left.
         """
-        text = item.text
-        for old in self.outdated_texts.get(item.event_id, ()):
-            if old not in text and text.endswith(ELLIPSES) and (at := text.find(old[:MIN_CUT_CHARS])) >= 0:
-                text = text[:at]
-            text = text.replace(old, "")
+        text = _without(item.text, self.outdated_texts.get(item.event_id, ()))
         return text if text == item.text or len(_letters(text)) > MAX_EXTRA_CHARS else ""
 
     def is_outdated(self, item: StoredItem) -> bool:
@@ -69,22 +65,34 @@ class KnownFacts:
             return item.event_id in self.outdated_texts and item.event_id not in self.active_evidence
         return bool(item.text) and not self.present_text(item)
 
-    def newer_words(self, item: StoredItem) -> Fact | None:
-        """The fact that has replaced what an item says."""
-        replaced = (fact for fact in self._of_event.get(item.event_id, ()) if fact.superseded_by is not None)
-        return next((self._by_id[fact.superseded_by] for fact in replaced if fact.superseded_by in self._by_id), None)
+    def only_states_facts(self, event_id: str, text: str) -> bool:
+        """Whether a message says facts, and hardly anything else."""
+        stated = self._of_event.get(event_id, ())
+        return bool(stated) and len(_letters(_without(text, (fact.statement for fact in stated)))) <= MAX_EXTRA_CHARS
 
-    def fact_of(self, item: StoredItem) -> Fact | None:
-        """The fact whose text an item is."""
-        return next((one for one in self._of_event.get(item.event_id, ()) if item.event_id not in one.evidence), None)
+    def stated_in(self, item: StoredItem) -> Sequence[Fact]:
+        """The facts whose text an item is, or which it states."""
+        return self._of_event.get(item.event_id, ())
+
+    def newer(self, fact: Fact) -> Fact | None:
+        """The fact that has replaced a fact, or questions it."""
+        return self.by_id.get(fact.superseded_by or fact.questioned_by)
 
     def sources(self, item: StoredItem) -> frozenset[str]:
-        """The events that say what an item says: its own, of a fact also those that stated it."""
-        fact = self.fact_of(item)
-        return frozenset((item.event_id,) if fact is None else (item.event_id, *fact.statement_ids, *fact.evidence))
+        """The events and entries that say what an item says.
+
+        Of a fact also those that stated it, of a message that only states facts also these.
+        """
+        names = {item.event_id, *((item.entry_id,) if item.entry_id else ())}
+        stated = self.stated_in(item)
+        if stated and item.event_id not in stated[0].evidence:  # it is the fact
+            names.update(stated[0].statement_ids, stated[0].evidence)
+        elif self.only_states_facts(item.event_id, item.text):
+            names.update(name for one in self._of_event[item.event_id] for name in one.statement_ids)
+        return frozenset(names)
 
     @cached_property
-    def _by_id(self) -> Mapping[str | None, Fact]:
+    def by_id(self) -> Mapping[str | None, Fact]:
         return {fact.fact_id: fact for fact in self.facts}
 
     @cached_property
@@ -133,6 +141,15 @@ class KnownFacts:
 
     def _text_event(self, fact: Fact) -> str:
         return self.edit_events.get(fact.fact_id, fact.fact_id)
+
+
+def _without(text: str, parts: Iterable[str]) -> str:
+    """A text without these parts of it; of a shortened one the last may be cut."""
+    for part in parts:
+        if part not in text and text.endswith(ELLIPSES) and (at := text.find(part[:MIN_CUT_CHARS])) >= 0:
+            text = text[:at]
+        text = text.replace(part, "")
+    return text
 
 
 def _letters(text: str) -> str:

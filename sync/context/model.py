@@ -56,7 +56,8 @@ class Candidate(msgspec.Struct, frozen=True):
 class Memory(msgspec.Struct, frozen=True):
     """What a line of the turn block says: a text, or an exchange with its answer.
 
-    `is_candidate`: a fact that the user has not confirmed. `note`: what has changed since.
+    `note`: what has changed since. `is_candidate`: a fact that the user has not confirmed. `has_tool_output`: the
+    answer has words of tools or web pages.
     """
 
     hit: Hit
@@ -64,6 +65,7 @@ class Memory(msgspec.Struct, frozen=True):
     answer: str = ""
     note: str = ""
     is_candidate: bool = False
+    has_tool_output: bool = False
 
 
 @dataclass(frozen=True, slots=True)

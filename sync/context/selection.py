@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from sync.context.known_facts import MAX_EXTRA_CHARS
 from sync.context.model import Candidate, Outcome, Reason
 from sync.recall.dedup import deduplicate
-from sync.recall.index.extraction import TURN_KINDS
+from sync.recall.index.extraction import TOOL_OUTPUT, TURN_KINDS
 from sync.recall.model import Hit, StoredItem
 from sync.recall.text.tokenizer import index_terms
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
 FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
+RECURRING_SHARE: Final = 0.6  # of a message's weight in an earlier question: that question recurs
 SOURCES_OF_RECORD: Final = 2  # of a daily record that is relevant
 Threshold = Callable[[Hit], float]
 
@@ -89,12 +90,20 @@ def of_record(one: Candidate, sources: Sequence[Hit], term_weights: Mapping[str,
     return [replace(one, hit=replace(one.hit, item=hit.item)) for hit in sources]
 
 
+def given_answer(asked: StoredItem, answer: StoredItem, term_weights: Mapping[str, float]) -> str:
+    """The answer to give. One with words of tools or web pages is given only if its own question recurs."""
+    if TOOL_OUTPUT not in answer.marks:
+        return answer.text
+    held = set(index_terms(asked.text))
+    recurs = sum(weight for term, weight in term_weights.items() if term in held)
+    return answer.text if recurs >= RECURRING_SHARE * (sum(term_weights.values()) or 1.0) else ""
+
+
 def decide(
     candidates: Sequence[Candidate],
     *,
     session_id: str | None,
     given_ids: Collection[str],
-    shown: Callable[[str], bool],
     sources: Callable[[StoredItem], frozenset[str]],
     is_outdated: Callable[[StoredItem], bool],
     asks_for_past: bool,
@@ -102,9 +111,8 @@ def decide(
 ) -> list[Candidate]:
     """The final outcome of each candidate, best first.
 
-    `given_ids`: events of items that this session was given; `shown`: whether a text is in its stable block; `sources`:
-    the events that say what an item says; `is_outdated`: whether it no longer holds. These count unless the user asks
-    for the past.
+    `given_ids`: events and entries that this session was given, in its stable block too; `sources`: those that say what
+    an item says; `is_outdated`: whether it no longer holds. These count unless the user asks for the past.
     """
     kept = _without_duplicates(candidates, sources)
     decided, count = [], 0
@@ -113,7 +121,7 @@ def decide(
         if outcome is Outcome.GIVEN and _is_current(item, session_id):
             outcome = Outcome.CURRENT_SESSION
         if outcome is Outcome.GIVEN and not asks_for_past:
-            known = not sources(item).isdisjoint(given_ids) or shown(item.text)
+            known = not sources(item).isdisjoint(given_ids)
             outcome = Outcome.SUPERSEDED if is_outdated(item) else Outcome.ALREADY_GIVEN if known else outcome
         if outcome is Outcome.GIVEN:
             count += 1

@@ -3,27 +3,29 @@
 import hmac
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from sync.clock import Clock, to_unix_ms
 from sync.context import selection, store
+from sync.context.block_lines import block_lines
 from sync.context.budgets import SESSION_TURN_CHARS, STABLE_CHARS
 from sync.context.known_facts import KnownFacts
 from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, TurnContext, TurnRequest
-from sync.context.stable_block import ShownTexts, StableBlock, framed
-from sync.context.turn_block import newer_note, turn_block
+from sync.context.stable_block import StableBlock, compose_block, framed
+from sync.context.turn_block import changed_line, newer_note, turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
 from sync.errors import StorageError
 from sync.log.authorship import ANSWER, Author
 from sync.log.event_types import FACT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT
-from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, item_part
+from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, TOOL_OUTPUT, item_part
 from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
-from sync.recall.query import is_context_dependent, parse_query
+from sync.recall.query import ParsedQuery, is_context_dependent, parse_query
 from sync.recall.ranking.bm25 import term_weights
 from sync.recall.ranking.fusion import Preset
 from sync.recall.relevance.calibration import rare_weights
@@ -31,7 +33,7 @@ from sync.recall.relevance.calibration_file import load_calibration
 from sync.recall.relevance.message_signals import MessageSignals, read_signals, without_continuation
 from sync.recall.text.tokenizer import content_terms
 from sync.texts.language import Language
-from sync.understanding.model import FactStatus
+from sync.understanding.model import Fact, FactStatus
 
 if TYPE_CHECKING:
     from sync.document.read.memory_service import MemoryService
@@ -48,6 +50,7 @@ KEPT_SESSIONS: Final = 64  # whose stable blocks are kept
 SHORT_QUESTION_CHARS: Final = 40
 BY_WORDS: Final = Preset(1.0, 0.0)
 DIALOGUE_TURNS: Final = 5
+CHANGED_MARK: Final = "changed:"  # before the id of a fact, in what a session was given: that it holds no longer
 NO_SUBJECT: Final = 0.5  # rare words of a message that names nothing
 
 log = logging.getLogger(__name__)
@@ -76,30 +79,28 @@ class ContextService:
     async def system_prompt(
         self, *, wait_ms: int, scope: "LoadScope" = "user", max_chars: int | None = None, session_id: str | None = None
     ) -> str:
-        """The block for a system prompt, at most `max_chars` with its frame; empty if the frame alone is longer.
+        """The block for a system prompt, at most `max_chars` with its frame; empty without memories or room.
 
-        The same memory gives the same block, byte for byte. Within a session it changes only if a line of it no longer
-        holds.
+        The same memory gives the same block, byte for byte. Within a session it changes only if something in it was
+        erased or withdrawn.
         """
         limit = STABLE_CHARS if max_chars is None else max_chars
         loaded = await self._memory.load(wait_ms=wait_ms, scope=scope)
-        whole, language = loaded.content, loaded.language
+        facts, language = await self._known_facts(), loaded.language
+        lines = block_lines(loaded, facts, _importance)
         kept = self._stable.get(session_id) if session_id is not None else None
-        if kept is not None and kept.holds(whole, limit):
+        if kept is not None and kept.holds(lines, facts, limit):
             return self._framed(kept.content, language)
-        content, block = whole, self._framed(whole, language)
-        room = limit - len(self._framed("", language))
-        is_shared_out = not loaded.has_other_authors  # one program or device gets a share only
-        while len(block) > limit or not is_shared_out:
-            if room <= 0:
-                return ""
-            is_shared_out = True
-            content = (await self._memory.load(wait_ms=0, scope=scope, max_chars=room)).content
+        room = limit - len(self._framed("x", language)) + 1
+        while room > 0:
+            content, shown = compose_block(lines, loaded.digest, room, _is_vital)
             block = self._framed(content, language)
-            room -= max(len(block) - limit, 1)  # neutralising has made it longer
-        if session_id is not None:
-            self._keep(session_id, StableBlock(content, limit))
-        return block
+            if len(block) <= limit:
+                if session_id is not None:
+                    self._keep(session_id, StableBlock(content, limit, shown))
+                return block
+            room -= len(block) - limit  # neutralising has made it longer
+        return ""
 
     async def turn(self, request: TurnRequest) -> TurnContext:
         """The block to put before a message; empty if nothing is relevant to it."""
@@ -120,7 +121,6 @@ class ContextService:
             ],
             session_id=request.session_id,
             given_ids=given_ids,
-            shown=self._texts_of_session(request.session_id).has,
             sources=facts.sources,
             is_outdated=facts.is_outdated,
             asks_for_past=asks_for_past,
@@ -128,7 +128,8 @@ class ContextService:
         )
         language = await self._memory.language()
         chosen = [one.hit for one in decided if one.outcome is Outcome.GIVEN]
-        memories = await self._memories(chosen, facts, language, asks_for_past=asks_for_past)
+        memories = await self._memories(chosen, facts, query, language, past=asks_for_past)
+        changed = self._changed(request.session_id, facts, given_ids)
         text, hits = turn_block(
             memories,
             query.terms,
@@ -136,10 +137,18 @@ class ContextService:
             max_chars=min(request.max_chars, max(SESSION_TURN_CHARS - spent, 0)),
             own_device_ids=self._log.own_device_ids,
             language=language,
+            news=[changed_line(fact, facts.newer(fact), language) for fact in changed],
         )
-        if hits and request.session_id is not None:
-            await self._record_given(request.session_id, [hit.item.event_id for hit in hits], spent + len(text))
-        return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, hits), partial)
+        if text and request.session_id is not None:
+            names = [*(hit.item.event_id for hit in hits), *(CHANGED_MARK + fact.fact_id for fact in changed)]
+            await self._record_given(request.session_id, names, spent + len(text))
+        return TurnContext(text, hits, _without_room(decided, hits), _silence(decided, text), partial)
+
+    def _changed(self, session_id: str | None, facts: KnownFacts, given_ids: Collection[str]) -> list[Fact]:
+        """The facts in the stable block of a session that hold no longer, and of which it was not told."""
+        block = self._stable.get(session_id) if session_id is not None else None
+        changed = [] if block is None else block.changed(facts)
+        return [fact for fact in changed if CHANGED_MARK + fact.fact_id not in given_ids]
 
     async def _with_sources(
         self, candidates: Sequence[Candidate], search: SearchRequest, terms: Mapping[str, float]
@@ -157,26 +166,31 @@ class ContextService:
         return found
 
     async def _memories(
-        self, chosen: Sequence[Hit], facts: KnownFacts, language: Language, *, asks_for_past: bool
+        self, chosen: Sequence[Hit], facts: KnownFacts, query: ParsedQuery, language: Language, *, past: bool
     ) -> list[Memory]:
         """What is said of the chosen items. An exchange is its question and its answer, whichever was found."""
         names = [hit.item.event_id for hit in chosen if hit.item.kind == EXCHANGE]
-        sides = await self._recall().of_events(SearchRequest("-"), names)
+        sides = {
+            (one.item.event_id, item_part(one.item.item_id, EXCHANGE)): one.item
+            for one in await self._recall().of_events(SearchRequest("-"), names)
+        }
         memories = []
         for hit in chosen:
-            own = {
-                item_part(one.item.item_id, EXCHANGE): one for one in sides if one.item.event_id == hit.item.event_id
-            }
-            asked, answer = own.get("", hit) if hit.item.kind == EXCHANGE else hit, own.get(ANSWER)
-            fact, holds = facts.fact_of(hit.item), facts.present_text(asked.item)
-            is_whole = holds == asked.item.text
+            asked = sides.get((hit.item.event_id, ""), hit.item) if hit.item.kind == EXCHANGE else hit.item
+            answer = sides.get((hit.item.event_id, ANSWER)) if hit.item.kind == EXCHANGE else None
+            holds, stated = facts.present_text(asked), facts.stated_in(asked)
+            is_whole = holds == asked.text
+            is_answered = answer is not None and answer is not asked and (is_whole or past)
             memories.append(
                 Memory(
-                    replace(hit, item=asked.item),
-                    asked.item.text if asks_for_past else holds,
-                    "" if answer is None or answer is asked or not (is_whole or asks_for_past) else answer.item.text,
-                    "" if is_whole else newer_note(facts.newer_words(asked.item), language),
-                    is_candidate=fact is not None and fact.status is FactStatus.CANDIDATE,
+                    replace(hit, item=asked),
+                    asked.text if past else holds,
+                    selection.given_answer(asked, answer, query.terms) if answer and is_answered else "",
+                    newer_note(next(filter(None, map(facts.newer, stated)), None), language, is_over=not is_whole),
+                    is_candidate=any(
+                        fact.status is FactStatus.CANDIDATE and asked.event_id not in fact.evidence for fact in stated
+                    ),
+                    has_tool_output=answer is not None and TOOL_OUTPUT in answer.marks,
                 )
             )
         return memories
@@ -261,11 +275,13 @@ class ContextService:
         """The events of what a session was given, and the characters of its turn blocks."""
         if session_id is None:
             return frozenset(), 0
+        block = self._stable.get(session_id)
         try:
-            return await self._log.database.read(store.given, session_id)
+            names, spent = await self._log.database.read(store.given, session_id)
         except StorageError as error:  # a session may be given an item once more
             log.warning("what a session was given cannot be read: %s", type(error).__name__)
-            return frozenset(), 0
+            names, spent = frozenset[str](), 0
+        return names if block is None else names | block.ids, spent
 
     async def _record_given(self, session_id: str, event_ids: Sequence[str], spent: int) -> None:
         now, database = to_unix_ms(self._clock.now()), self._log.database
@@ -273,10 +289,6 @@ class ContextService:
             await database.upkeep.run(lambda: database.write(store.record_given, session_id, event_ids, spent, now))
         except StorageError as error:  # the context is right all the same
             log.warning("what a session was given was not noted: %s", type(error).__name__)
-
-    def _texts_of_session(self, session_id: str | None) -> ShownTexts:
-        block = self._stable.get(session_id) if session_id is not None else None
-        return ShownTexts() if block is None else block.shown_texts()
 
     def _keep(self, session_id: str, block: StableBlock) -> None:
         self._stable[session_id] = block
@@ -307,8 +319,21 @@ def _without_room(decided: Sequence[Candidate], hits: Sequence[Hit]) -> tuple[Ca
     )
 
 
-def _silence(decided: Sequence[Candidate], hits: Sequence[Hit]) -> Silence:
-    if hits:
+def _silence(decided: Sequence[Candidate], text: str) -> Silence:
+    if text:
         return ""
     repeated = {Outcome.ALREADY_GIVEN, Outcome.CURRENT_SESSION}
     return "all_given" if any(one.outcome in repeated for one in decided) else "nothing_relevant"
+
+
+@lru_cache(maxsize=256)
+def _importance(question: str, answer: str) -> float:
+    from sync.understanding.importance import estimate_importance  # noqa: PLC0415 - a message needs none of it
+
+    return estimate_importance(question, answer)
+
+
+def _is_vital(text: str) -> bool:
+    from sync.understanding.extractor import extract_statements  # noqa: PLC0415 - nearly always all lines fit
+
+    return any(one.is_vital for one in extract_statements(text))

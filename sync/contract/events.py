@@ -31,8 +31,8 @@ class RecordedJson(TypedDict):
     `notSaved`: how many events were not recorded, because a person asked not to save their conversation.
 
     `unknownTypes`: types among them that this program does not know. Such events are kept, with their texts only if
-    `privacy.store_messages` is true, and can be read and searched; nothing else is done with them.
-    `withoutText`: messages of which only role and length are kept, because `privacy.store_messages` is false.
+    `privacy.store_program_messages` is true, and can be read and searched; nothing else is done with them.
+    `withoutText`: messages of which only role and length are kept, because it is not.
     """
 
     eventIds: list[str]

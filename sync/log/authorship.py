@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from sync.log.event_catalogue import EVENT_TYPES, OTHER_PROGRAMS
-from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, EXCHANGE_RECORDED, MEMORY_FACT
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, EXCHANGE_RECORDED, EXCHANGE_TEXT, MEMORY_FACT
 from sync.log.model import DOOR_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 
 PERSON_DOORS: Final = frozenset({Door.UPDATE, Door.HAND, Door.SAVE, Door.COMMAND, Door.PANEL})
@@ -100,7 +100,7 @@ def authorship(
     door = extra.get(DOOR_FIELD)
     door = door if isinstance(door, str) else None
     author = _AUTHOR_OF_DOOR.get(door or "")
-    if author is None and event_type == EXCHANGE_RECORDED and origin == Origin.MODEL:
+    if author is None and event_type in (EXCHANGE_RECORDED, EXCHANGE_TEXT) and origin == Origin.MODEL:
         author = Author.MODEL if part == ANSWER else Author.USER
     if author is None:
         by_origin = _AUTHOR_OF_ORIGIN.get(origin, Author.PROGRAM)

@@ -21,6 +21,7 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    EXCHANGE_TEXT,
     FACT_CONFIRMED,
     FACT_DOUBTED,
     FACT_EDITED,
@@ -169,6 +170,14 @@ _DOCUMENT_TYPES: Final = (
         ),
         ("document.capture.exchange_events",),
         ("document", "recall", "daily", "insights", "erasure"),
+    ),
+    EventType(
+        EXCHANGE_TEXT,
+        "Both sides of an exchange of which `exchange_recorded` has summaries, redacted, up to 4,000 characters each.",
+        ("question", "answer", "echoes?", "tools?", "importance?"),
+        ("document.capture.exchange_events",),
+        ("recall", "erasure"),
+        is_device_only=True,
     ),
     EventType(
         ENTRY_ADDED,

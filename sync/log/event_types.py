@@ -26,6 +26,8 @@ FACT_REJECTED: Final = "fact_rejected"
 
 # The document.
 EXCHANGE_RECORDED: Final = "exchange_recorded"
+EXCHANGE_TEXT: Final = "exchange_text"
+TEXT_SUFFIX: Final = ".text"  # behind the id of an exchange: the id of its whole text
 ENTRY_ADDED: Final = "entry_added"
 ENTRY_EDITED: Final = "entry_edited"
 ENTRY_REMOVED: Final = "entry_removed"
@@ -109,8 +111,8 @@ DEVICE_EVENT_TYPES: Final = (*REGISTRY_TYPES, DEVICE_HIDDEN)
 class EventType(msgspec.Struct, frozen=True):
     """One type. A device-only event never leaves the device that recorded it.
 
-    `payload` lists all fields, and without `privacy.store_messages` no other stays: `?` marks an optional one, `#` a
-    number, and `outer.inner` a field of an object.
+    `payload` lists all fields, and without `privacy.store_program_messages` no other stays: `?` marks an optional one,
+    `#` a number, and `outer.inner` a field of an object.
 
     Programs cannot append an internal or a device-only one: it changes, ends, erases or hides something, or says which
     devices there are.

@@ -16,6 +16,7 @@ MODEL_DAY: Final = "understanding.model_day"  # the day, as an ordinal, that the
 MODEL_CALLS: Final = "understanding.model_calls"  # calls of the language model on that day
 MODEL_TOKENS: Final = "understanding.model_tokens"  # tokens that they cost, as far as the model says so
 FACT_LINES_END: Final = "document.facts.end"  # the day, as an ordinal, on which a fact that has a line is over; 0: none
+TEXTS_ANNOUNCED: Final = "exchange_texts.announced"  # 1 once `status` has said that whole exchanges are kept
 DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 
 NAMES: Final = frozenset(
@@ -25,6 +26,7 @@ NAMES: Final = frozenset(
         SHARED_ORDER_VERSION,
         RETURNED_NUMBER,
         REDACTION_RULES,
+        TEXTS_ANNOUNCED,
         DAILY_STARTED,
         MODEL_DAY,
         MODEL_CALLS,

@@ -41,8 +41,10 @@ def session_text(
 ) -> tuple[str, list[NoteFile]]:
     """The convention and one line for each note marked to load that fits into `SESSION_NOTE_CHARS`; the notes that fit.
 
-    Without `chinese` the notes' titles decide the language.
+    Nothing without notes. Without `chinese` the notes' titles decide the language.
     """
+    if not files:
+        return "", []
     loaded = [file for file in files if is_loaded_at_start(file)]
     if chinese is None:
         chinese = not loaded or any(is_chinese(file.note.title) for file in loaded)

@@ -25,14 +25,22 @@ class LoadSettings(SettingsSection, frozen=True):
 
 class PrivacySettings(SettingsSection, frozen=True):
     store_messages: Annotated[
-        bool,
+        bool | None,
         Meta(
-            description="keep whole messages, redacted, besides the summaries. Without it only the fields that"
+            description="`false`: only the summaries of exchanges are kept. Unset: this device also keeps both sides,"
+            " redacted, up to 4,000 characters each, so that an answer is found again; they never leave it."
+            " `true`: whole messages are kept as events as well, which are replicated"
+        ),
+    ] = None
+    store_program_messages: Annotated[
+        bool | None,
+        Meta(
+            description="keep whole `message` events of programs and files, redacted. Without it only the fields that"
             " docs/events.md lists are kept of an event that a program appends or a file brings, and only role and"
             " length of a `message`, so recall and daily records of such sessions need `memory/update` or"
-            " `daily/record`"
+            " `daily/record`. Unset: as `store_messages`, and not if that is unset too"
         ),
-    ] = False
+    ] = None
     retention_days: Annotated[
         KeepLimit, Meta(description="days that events are kept on this device; older ones go into an archive")
     ] = KeepLimit(-1)
@@ -59,6 +67,21 @@ class PrivacySettings(SettingsSection, frozen=True):
             description="the same for this share of the document's lines; up to three lines never wait",
         ),
     ] = 25
+
+    @property
+    def keeps_exchange_texts(self) -> bool:
+        """Whether this device keeps both sides of its exchanges whole."""
+        return self.store_messages is not False
+
+    @property
+    def stores_messages_whole(self) -> bool:
+        """Whether the messages of exchanges are events of their own."""
+        return self.store_messages is True
+
+    @property
+    def keeps_messages(self) -> bool:
+        """Whether the text of programs' messages is kept."""
+        return bool(self.store_messages if self.store_program_messages is None else self.store_program_messages)
 
 
 class RecordSettings(SettingsSection, frozen=True):

@@ -26,6 +26,10 @@ class FactKind(StrEnum):
     KNOWLEDGE = "knowledge"
 
 
+def _is_vital(kind: FactKind, slot: str | None) -> bool:
+    return kind is FactKind.IDENTITY or (slot or "").partition(".")[0] in VITAL_AREAS
+
+
 class FactSection(StrEnum):
     """The subsection of 用户偏好 that shows a fact."""
 
@@ -107,7 +111,7 @@ class Statement:
     @property
     def is_vital(self) -> bool:
         """Whether to forget it may hurt: who the user is, their health, what they must not eat or take."""
-        return self.kind is FactKind.IDENTITY or self.is_of_health
+        return _is_vital(self.kind, self.slot)
 
     @property
     def is_of_health(self) -> bool:
@@ -144,6 +148,11 @@ class Fact:
     def waits(self) -> bool:
         """Whether the user is asked about it: a candidate, or one that a newer sentence questions."""
         return self.status is FactStatus.CANDIDATE or self.questioned_by is not None
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether to forget it may hurt: who the user is, their health, what they must not eat or take."""
+        return _is_vital(self.kind, self.slot)
 
     @property
     def is_over(self) -> bool:

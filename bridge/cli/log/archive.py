@@ -94,7 +94,7 @@ def _show_imported(result: dict[str, Any]) -> None:
         typer.echo(f"{result['source']}: {result['conversations']} conversations")
     typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
     if result["shortened"]:
-        typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_MESSAGES=true keeps whole ones")
+        typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_PROGRAM_MESSAGES=true keeps whole ones")
     if result["unproven"]:
         typer.echo(f"{result['unproven']} of them are shown as imported: no known device signed them")
     if result["refused"]:

@@ -73,7 +73,7 @@ async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) 
     recorded = await app.memory_service.pauses.append_allowed(given)
     if app.is_sidecar:  # which has to end what begins through it
         await app.event_files.sessions.track(recorded)
-    left_out, texts = len(given) - len(recorded), app.settings.privacy.store_messages
+    left_out, texts = len(given) - len(recorded), app.settings.privacy.keeps_messages
     return append_results_to_json(recorded, left_out=left_out, stores_messages=texts)
 
 

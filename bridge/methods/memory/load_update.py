@@ -65,6 +65,7 @@ class Update(Params, frozen=True):
     project_path: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
     importance: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    has_tool_output: bool = False
 
 
 def capabilities() -> list[str]:
@@ -132,6 +133,7 @@ async def update(app: "App", params: Update) -> UpdateJson:
         project_path=params.project_path,
         importance=params.importance,
         idempotency_key=params.idempotency_key,
+        has_tool_output=params.has_tool_output,
     )
     # A cancelled caller gets no answer, but what it asked to remember is remembered.
     try:

@@ -5,6 +5,7 @@ settings. A repeated call with the same idempotency key gets the same decision. 
 at the same moment do not see each other, and both lines stay.
 """
 
+import re
 from itertools import chain
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from sync.document.merge.text_equality import (
     comparison_key,
     core_words,
     have_same_words,
+    is_echo,
     is_recalled_answer,
     line_letters,
 )
@@ -32,6 +34,7 @@ from sync.settings.sections import RecordSettings
 
 MAX_RECENT_EXCHANGES: Final = 256  # exchanges that the document may not contain yet
 ORDINARY_IMPORTANCE: Final = 0.3  # at least that of an exchange that is no small talk
+_SENTENCE: Final = re.compile(r"[^\s。！？!?][^\n。！？!?]*[。！？!?]*")
 _POLICY_FIELDS: Final = ("preferences", "repeats", "recalled", "in_document", "importance")
 
 
@@ -69,6 +72,11 @@ class CapturePolicy:
             return {}
         self._refresh_index(connection)
         return self._repeat_fields(connection, exchange, redacted)
+
+    def echoes(self, answer: str) -> list[tuple[int, int]]:
+        """The sentences of an answer that are lines of the memory, as starts and ends. Call it after `decide`."""
+        known = [*self._index.lines.candidates_in(answer), *(line for one in self._recent for line in one.lines)]
+        return [found.span() for found in _SENTENCE.finditer(answer) if is_echo(found[0], known)]
 
     def _below_threshold(self, exchange: ExchangeInput, redacted: RedactedExchange) -> dict[str, Any] | None:
         threshold = self._options.min_importance

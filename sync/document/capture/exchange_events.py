@@ -16,7 +16,15 @@ from sync.document.markdown.version_labels import day_label
 from sync.document.markdown.words import WORDS
 from sync.errors import InvalidInput
 from sync.log.envelope import day_of
-from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
+from sync.log.event_types import (
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    EXCHANGE_TEXT,
+    MESSAGE,
+    TEXT_SUFFIX,
+)
 from sync.log.model import MAX_EVENT_BYTES, Door, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
 from sync.texts.language import ZH, Language, parse_language
@@ -24,6 +32,7 @@ from sync.texts.language import ZH, Language, parse_language
 # A summary has at most 100 characters; a secret that begins among them ends well before this.
 SUMMARY_WINDOW: Final = 8_000
 MAX_ENTRY_BYTES: Final = MAX_EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
+TEXT_LENGTH: Final = 4_000  # characters of each side that a device keeps of its own exchanges
 MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
 _QUESTION_PREFIXES: Final = tuple(words.question_prefix.rstrip() for words in WORDS.values())
 _ANSWER_PREFIXES: Final = tuple(words.answer_prefix.rstrip() for words in WORDS.values())
@@ -38,6 +47,7 @@ class ExchangeInput(msgspec.Struct, frozen=True):
     project_path: str | None = None
     importance: float | None = None
     idempotency_key: str | None = None
+    has_tool_output: bool = False  # the answer has words of tools or web pages
 
 
 class RedactedExchange(msgspec.Struct, frozen=True):
@@ -109,6 +119,30 @@ def draft_exchange_events(
         door=Door.UPDATE,
     )
     return [draft, *(_draft_message_events(exchange, draft, redactor) if store_messages else ())]
+
+
+def draft_exchange_text(
+    exchange: EventDraft,
+    redacted: RedactedExchange,
+    redactor: Redactor,
+    echoes: Sequence[tuple[int, int]],
+    *,
+    tools: bool,
+) -> EventDraft | None:
+    """Draft the event of the whole text of an exchange, whose draft has its id; None if its summaries say all.
+
+    `echoes`: the parts of the answer that repeat the memory. `tools`: the answer has words of tools or web pages.
+    """
+    given = exchange.payload.value
+    sides = redacted.user_message[:TEXT_LENGTH].strip(), redacted.ai_response[:TEXT_LENGTH].strip()
+    if "repeats" in given or (not tools and sides == (given["question"], given["answer"])):
+        return None
+    payload: dict[str, Any] = {"question": sides[0], "answer": sides[1]}
+    payload |= {"echoes": [list(one) for one in echoes]} if echoes else {}
+    payload |= {"tools": True} if tools else {}
+    payload |= {"importance": given["importance"]} if "importance" in given else {}
+    text_id = f"{exchange.event_id}{TEXT_SUFFIX}"
+    return replace(exchange, type=EXCHANGE_TEXT, payload=redactor.clean_payload(payload), event_id=text_id)
 
 
 def keyed_event_id(device_id: str, key: str | None) -> str | None:

@@ -23,6 +23,7 @@ from sync.document.erasure.related_events import (
     quoting_events,
     repeating_events,
     unknown_corrections,
+    whole_texts,
 )
 from sync.document.erasure.selection import ErasureSelection
 from sync.document.markdown.edits import remove_entries
@@ -184,6 +185,8 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
     for_good = [event for event in erased if event.event_id not in expired]
     quoting += later_facts(connection, device_id, for_good, except_ids=named.union(quoting))
+    corrected = (event.event_id for event in held if event.event_id in payloads)
+    quoting += tuple(name for name in whole_texts(connection, corrected) if name not in named)
     by_user = (event for event in requests if event.type == PAYLOAD_FORGOTTEN and event.origin != Origin.TOOL)
     asked = frozenset(event_id for event in by_user for event_id in erased_by(event))
     quoting += unknown_corrections(connection, device_id, asked, except_ids=named)

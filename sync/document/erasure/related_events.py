@@ -6,7 +6,7 @@ a note, the facts stated in an exchange, and the versions of a fact.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sync.db.engine import Transaction
@@ -40,6 +40,7 @@ from sync.log.event_types import (
     SESSION_MARKED,
     SESSION_ORIGINAL,
     SESSION_RECORDED,
+    TEXT_SUFFIX,
     USER_FEEDBACK,
 )
 from sync.log.model import Event, text_in
@@ -79,6 +80,7 @@ def later_facts(
     own = list(log_store.read_by_device(connection, device_id, after=0, types=FACT_TEXT_TYPES))
     facts = event_ids | {event.event_id for event in own if _is_stated_in(event, event_ids)}
     found = {event.event_id for event in own if event.event_id in facts or not _answered_facts(event).isdisjoint(facts)}
+    found |= {*whole_texts(connection, event_ids)}
     found -= except_ids
     return tuple(sorted({*found, *_corrections_of(connection, frozenset(found))})) if found else ()
 
@@ -121,6 +123,7 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
     return [
         *quoting,
         *_repeated_exchanges(connection, event_ids),
+        *whole_texts(connection, event_ids),
         *_record_originals(connection, event_ids),
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
@@ -201,6 +204,12 @@ def _repeated_exchanges(connection: Transaction, event_ids: frozenset[str]) -> I
     for event in log_store.read_by_types(connection, [EXCHANGE_RECORDED], after=0):
         if repeated_exchange_id(event) in event_ids:
             yield event.event_id
+
+
+def whole_texts(connection: Transaction, event_ids: Iterable[str]) -> Iterator[str]:
+    """The whole texts of these exchanges that this device keeps."""
+    names = (f"{event_id}{TEXT_SUFFIX}" for event_id in event_ids)
+    yield from (name for name in names if log_store.find_event(connection, name) is not None)
 
 
 def _record_originals(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:

@@ -57,6 +57,15 @@ def is_recalled_answer(answer: str, lines: Iterable[str]) -> bool:
     return sum(covered) >= RECALLED_SHARE * len(letters)
 
 
+def is_echo(sentence: str, lines: Iterable[str]) -> bool:
+    """Whether most of a sentence is one line of the memory (`line_letters`)."""
+    letters = answer_letters(sentence)
+    return any(
+        len(line) >= MIN_LINE_LENGTH and line in letters and len(line) >= RECALLED_SHARE * len(letters)
+        for line in lines
+    )
+
+
 @lru_cache(maxsize=CACHED_LINES)
 def line_letters(line: str) -> str:
     """The letters and digits of a line of the document, without bullet, speaker, count and trailing dots."""

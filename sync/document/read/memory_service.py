@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sync.clock import Clock
+from sync.clock import Clock, new_event_id
 from sync.cloud.status import CloudState
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.exchange_events import (
+    TEXT_LENGTH,
     ExchangeInput,
     RedactedExchange,
     draft_exchange_events,
+    draft_exchange_text,
     repeated_exchange_id,
 )
 from sync.document.erasure import erasure
@@ -38,8 +40,8 @@ from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.devices.store import read_registry
-from sync.log.event_types import EXCHANGE_RECORDED
-from sync.log.local_state import FORMERLY_SHARED
+from sync.log.event_types import EXCHANGE_RECORDED, EXCHANGE_TEXT
+from sync.log.local_state import FORMERLY_SHARED, TEXTS_ANNOUNCED
 from sync.log.log import EventLog, StoreWithEvents, user_visible_outbox
 from sync.log.model import AppendResult, Event, EventDraft
 from sync.log.sessions.pauses import SavePauses
@@ -77,7 +79,9 @@ class MemoryService:
         self._clock = clock
         self._raw_redactor = None if redactor.enabled else redactor
         self._other_devices = settings.load.other_devices == "digest"
-        self._store_messages = settings.privacy.store_messages
+        self._store_messages = settings.privacy.stores_messages_whole
+        self._keeps_texts = settings.privacy.keeps_exchange_texts
+        self._announces = settings.privacy.store_messages is None
         self._record_settings = settings.record
         self._line_authors = LineAuthors(events.own_device_ids)
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
@@ -150,6 +154,8 @@ class MemoryService:
                 redacted=redacted,
                 policy_fields=self._capture_policy.decide(connection, exchange, redacted),
             )
+            if drafts and self._keeps_texts:
+                drafts = self._with_text(drafts, exchange, redacted)
             return self.pauses.filter_allowed(connection, add_facts(connection, drafts))
 
         keep_unredacted = self._unredacted_writer(exchange, redacted)
@@ -166,6 +172,33 @@ class MemoryService:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
         return UpdateResult(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
+
+    async def warnings(self) -> tuple[str | None, ...]:
+        """What `status` says about recording."""
+        return await self.pauses.warning(), await self._announce_texts()
+
+    async def _announce_texts(self) -> str | None:
+        """Say once, by default, that this device keeps its exchanges whole."""
+        if not self._announces or not await self._log.newest_position((EXCHANGE_TEXT,)):
+            return None
+        if await self._log.watermark(TEXTS_ANNOUNCED):
+            return None
+        await self._log.database.write(log_store.set_watermark, TEXTS_ANNOUNCED, 1, self._clock)
+        return (
+            "exchange_texts_kept: this device keeps both sides of its exchanges, redacted; they are not sent anywhere;"
+            " PRIVACY__STORE_MESSAGES=false keeps the summaries alone"
+        )
+
+    def _with_text(
+        self, drafts: list[EventDraft], exchange: ExchangeInput, redacted: RedactedExchange
+    ) -> list[EventDraft]:
+        """The drafts of an exchange and that of its whole text, if the summaries do not say all."""
+        first, *messages = drafts
+        if first.event_id is None:
+            first = replace(first, event_id=new_event_id(self._clock))
+        echoes = self._capture_policy.echoes(redacted.ai_response[:TEXT_LENGTH].strip())
+        text = draft_exchange_text(first, redacted, self._redactor, echoes, tools=exchange.has_tool_output)
+        return drafts if text is None else [first, *messages, text]
 
     def _fact_extractor(self, redacted: RedactedExchange) -> FactExtractor:
         """How the facts that the user states in this exchange are recorded behind its events."""

@@ -65,7 +65,7 @@ def compose(
     budget = max_chars - (note_length if has_note else 0)
     chosen = _choose(document, authors or [None] * len(document.entries), budget, share, language)
     text = _render_chosen(document, chosen, language)
-    rest, dropped = _digest_head(digest_text, budget - len(text) - 2, share)
+    rest, dropped = digest_head(digest_text, budget - len(text) - 2, share)
     counts = Counter(_top_section(block.section) for at, block in _entries(document) if at not in chosen)
     named = Counter({_shown_section(section, language): count for section, count in counts.items()})
     named[OTHER_DEVICES[language]] += dropped
@@ -211,7 +211,7 @@ def _render_chosen(document: MemoryDocument, chosen: frozenset[int], language: L
     return "".join(parts).lstrip("\n")
 
 
-def _digest_head(digest_text: str, budget: int, share: int) -> tuple[str, int]:
+def digest_head(digest_text: str, budget: int, share: int) -> tuple[str, int]:
     """As many lines of the digest, from its top, as fit into the budget and the share of their device.
 
     Also returns how many entries were dropped.

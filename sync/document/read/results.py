@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from sync.document.markdown.model import Snapshot
+from sync.document.markdown.model import MemoryDocument, Snapshot
 from sync.document.markdown.template import language_of
 from sync.document.read.device_digest import DeviceDigest, render_digest
 from sync.document.read.line_authors import AuthorLabels, LineLabel, with_author_labels
-from sync.document.read.prompt import Omission, compose
+from sync.document.read.prompt import Authors, Omission, compose
 from sync.texts.language import ZH, Language, LanguageChoice
 
 LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
@@ -31,6 +31,9 @@ class LoadResult(msgspec.Struct, frozen=True):
     omitted: tuple[Omission, ...]
     has_other_authors: bool = False
     language: Language = ZH
+    snapshot: Snapshot = Snapshot(MemoryDocument())
+    labelled: MemoryDocument = MemoryDocument()  # its document with the authors of its lines
+    authors: Authors = ()
 
     @classmethod
     def of(
@@ -64,6 +67,9 @@ class LoadResult(msgspec.Struct, frozen=True):
             omitted=omitted,
             has_other_authors=bool(author_labels or digest),
             language=spoken,
+            snapshot=snapshot,
+            labelled=labelled,
+            authors=authors,
         )
 
 

@@ -6,7 +6,7 @@ events are found too. An erased event has no items.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +25,7 @@ from sync.log.event_types import (
     ENTRY_MOVED,
     ENTRY_REMOVED,
     EXCHANGE_RECORDED,
+    EXCHANGE_TEXT,
     FACT_CONFIRMED,
     FACT_DOUBTED,
     FACT_EDITED,
@@ -57,6 +58,7 @@ from sync.log.event_types import (
     SESSION_RECORDED,
     SESSION_REMOVED,
     SESSION_SKIPPED,
+    TEXT_SUFFIX,
     USER_FEEDBACK,
 )
 from sync.log.model import Event, Origin
@@ -69,11 +71,14 @@ MINUTE_MS: Final = 60_000
 DEFAULT_IMPORTANCE: Final = 0.5
 
 _SPEAKER: Final = r"(?:用户问[:：]|AI[ \t]*答[:：]|User asked:|AI answered:)[ \t]*"
+_DAY_HEADING: Final = re.compile(r"(\d{4})[-/.年] ?(\d{1,2})[-/.月] ?(\d{1,2})日?", re.ASCII)
+NOON: Final = time(12)
 _LINE_PREFIX: Final = re.compile(rf"^(?:[ \t]*[-*+>]+[ \t]+)*(?:{_SPEAKER})?")
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
 EXCHANGE: Final = "exchange"
+TOOL_OUTPUT: Final = "tool_output"  # the mark of an answer with words of tools or web pages
 LOCAL_KINDS: Final = frozenset(
     {"lesson", "pattern", "note"}
 )  # their texts are sent to no server, not even for embeddings
@@ -132,6 +137,19 @@ def record_time_ms(event: Event) -> int:
         return event_ms(event) + event.utc_offset * MINUTE_MS
 
 
+def entry_time_ms(event: Event) -> int:
+    """The time of a line of the document: noon of the day of its heading if that is another day than the event's."""
+    section = event.payload.get("section")
+    found = _DAY_HEADING.fullmatch(str(section[-1]).strip()) if isinstance(section, list) and section else None
+    try:
+        day = date(*map(int, found.groups())) if found is not None else None
+        if day is None or day.isoformat() == event.local_date:
+            return event_ms(event)
+        return to_unix_ms(datetime.combine(day, NOON, UTC)) - event.utc_offset * MINUTE_MS
+    except ValueError:
+        return event_ms(event)
+
+
 def is_turn(kind: str, text: str) -> bool:
     """Whether an item is a turn of a conversation: by its kind, or by a speaker's name in front."""
     return kind in TURN_KINDS or _SPEAKER_PREFIX.match(text) is not None
@@ -152,6 +170,24 @@ def _exchange(event: Event) -> Iterator[IndexChange]:
         yield Item(
             "exchange", _text_of(event.payload.get(name)), slot, importance=importance, marks=_marks(event.payload)
         )
+
+
+def _exchange_text(event: Event) -> Iterator[IndexChange]:
+    """Both sides of an exchange in place of their summaries; of the answer what does not repeat the memory."""
+    payload, exchange_id = event.payload, event.event_id.removesuffix(TEXT_SUFFIX)
+    answer = _text_of(payload.get("answer"))
+    for start, end in reversed(_spans(payload.get("echoes"))):
+        answer = answer[:start] + answer[end:]
+    marks = (TOOL_OUTPUT,) if payload.get("tools") is True else ()
+    if payload:
+        importance = _importance(payload)
+        yield Item(EXCHANGE, _text_of(payload.get("question")), QUESTION, f"{exchange_id}.q", importance)
+        yield Item(EXCHANGE, answer, ANSWER, f"{exchange_id}.a", importance, marks)
+
+
+def _spans(value: Any) -> list[tuple[int, int]]:
+    pairs = (one for one in (value if isinstance(value, list) else ()) if isinstance(one, list) and len(one) == 2)
+    return sorted((start, end) for start, end in pairs if isinstance(start, int) and isinstance(end, int))
 
 
 def _document_entry(event: Event) -> Iterator[IndexChange]:
@@ -239,6 +275,7 @@ def _no_items(event: Event) -> Iterable[IndexChange]:
 
 EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     EXCHANGE_RECORDED: _exchange,
+    EXCHANGE_TEXT: _exchange_text,
     ENTRY_ADDED: _document_entry,
     ENTRY_EDITED: _document_entry,
     ENTRY_REMOVED: _removed_entry,

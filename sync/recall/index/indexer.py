@@ -18,6 +18,7 @@ from sync.log.envelope import event_ms
 from sync.log.event_types import (
     DAILY_UNDONE,
     DEVICE_ADMITTED,
+    ENTRY_ADDED,
     ENTRY_EDITED,
     ENTRY_REMOVED,
     LESSON_EDITED,
@@ -44,6 +45,7 @@ from sync.recall.index.extraction import (
     QUESTION,
     Item,
     RemovedItem,
+    entry_time_ms,
     index_changes,
     item_id,
     record_time_ms,
@@ -51,11 +53,12 @@ from sync.recall.index.extraction import (
 from sync.recall.index.integrity import is_intact
 from sync.recall.index.store import ItemRow
 
-SCHEMA_VERSION: Final = 10  # raised whenever terms, items or tables change
+SCHEMA_VERSION: Final = 11  # raised whenever terms, items or tables change
 CHANGING_TYPES: Final = (  # whose items replace or remove others
     *(ENTRY_EDITED, ENTRY_REMOVED, DAILY_UNDONE, SESSION_EDITED, SESSION_MARKED, SESSION_REMOVED),
     *(LESSON_EDITED, LESSON_REMOVED, MEMORY_NOTE_UPDATED, MEMORY_NOTE_DELETED),
 )
+_LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED})
 _EXCHANGE_SLOTS: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -107,7 +110,7 @@ class RecallIndexer:
         """Delete the former rows of the same entry; the row to add, if any."""
         slot = change.slot if isinstance(change, Item) else 0
         first_id = text_id = new_id = item_id(event.position, slot)
-        ts_ms, former = event_ms(event), list[ItemRow]()
+        ts_ms, former = entry_time_ms(event) if event.type in _LINE_TYPES else event_ms(event), list[ItemRow]()
         if change.entry_id is not None:
             former = _current_rows(connection, change.entry_id)
             if former and not self._may_change(connection, event, former):

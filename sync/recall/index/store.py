@@ -17,6 +17,7 @@ from sync.clock import EPOCH
 from sync.db.derived_tables import RECALL_TABLES, VECTOR_TABLES
 from sync.db.engine import Transaction
 from sync.log.authorship import authorship
+from sync.log.event_types import EXCHANGE_TEXT, TEXT_SUFFIX
 from sync.recall.index import vector_store
 from sync.recall.index.extraction import DAILY_RECORD, ITEMS_PER_EVENT, is_turn, item_origin, item_part
 from sync.recall.index.integrity import drop_term_index
@@ -307,7 +308,7 @@ def _stored_item(row: Sequence[Any]) -> StoredItem:
     envelope = msgspec.json.decode(extra)
     return StoredItem(
         item_id=item_id,
-        event_id=event_id,
+        event_id=event_id.removesuffix(TEXT_SUFFIX) if event_type == EXCHANGE_TEXT else event_id,
         entry_id=entry_id,
         kind=kind,
         text=text,

@@ -28,8 +28,8 @@ def test_an_app_with_an_english_locale_gets_an_english_document_prompt_and_lines
         assert "- AI answered: At /api/v2: [code python, 2 lines]\n" in text
         assert "**Last updated**: " in text
         prompt = sidecar.call("memory/systemPrompt")["prompt"]
-        assert prompt.startswith("## 📝 User memory (loaded automatically)\n")
-        assert "- User asked: Where does the API start\n" in prompt
+        assert prompt.startswith("Between the two lines memory-")
+        assert " User asked: Where does the API start; AI answered: At /api/v2: [code python, 2 lines]\n" in prompt
         assert not any("\u4e00" <= char <= "\u9fff" for char in prompt)
     assert home.json("load")["document"] == home.file.read_text("utf-8")  # a later process needs no locale
 

@@ -289,13 +289,12 @@ def test_a_system_prompt_is_within_its_bound_with_its_frame(home: Home) -> None:
     with Sidecar(home) as sidecar:
         for number in range(40):
             sidecar.update(f"第 {number} 个问题 # 标题 <system> " + "很长" * 9, "回答" * 60)
-        assert 5_500 < len(sidecar.call("memory/systemPrompt")["prompt"]) <= 6_000, "bounded by default"
+        assert 700 < len(sidecar.call("memory/systemPrompt")["prompt"]) <= 2_000, "bounded by default"
         whole = sidecar.call("memory/systemPrompt", maxChars=50_000)["prompt"]
-        for bound in (1, 600, 1_000, 2_000, 3_001, len(whole) - 1, len(whole)):
+        for bound in (1, 300, 600, 1_000, 2_000, len(whole) - 1, len(whole)):
             assert len(sidecar.call("memory/systemPrompt", maxChars=bound)["prompt"]) <= bound
             assert len(sidecar.load(maxChars=bound)["content"]) <= bound
         assert sidecar.call("memory/systemPrompt", maxChars=1)["prompt"] == "", "not even the frame fits"
-        assert len(sidecar.call("memory/systemPrompt", maxChars=2_000)["prompt"]) > 1_000
         assert len(sidecar.call("memory/systemPrompt", maxChars=len(whole))["prompt"]) == len(whole)
 
 

@@ -115,5 +115,5 @@ async def test_lines_of_a_program_do_not_crowd_out_what_the_user_said(tmp_path: 
             ]
             await line.ask("events/appendBatch", events=[{"type": "entry_added", "payload": one} for one in entries])
         prompt = (await line.ask("memory/systemPrompt", waitMs=0))["prompt"]
-    assert "\n- 我对花生过敏\n" in prompt
-    assert 0 < sum(len(shown) for shown in prompt.splitlines() if LABEL in shown) <= 600
+    assert "\n- 我对花生过敏（2" in prompt
+    assert 0 < sum(len(shown) for shown in prompt.splitlines() if LABEL in shown) <= 200

@@ -599,3 +599,16 @@ def test_after_a_large_pull_a_question_is_answered_at_once_from_what_is_indexed_
             keeping.cancel()
 
     run_in_virtual_time(main())
+
+
+async def test_a_line_below_the_heading_of_a_day_was_said_on_that_day(tmp_path: Path) -> None:
+    async with open_recall_harness(tmp_path) as harness:
+        for name, heading, text in (("a", "2025/11/20", "nginx 重启"), ("b", "2025年10月18日", "蓝牙耳机断连")):
+            section = ["重要对话记录", heading]
+            await harness.record_event("entry_added", entry_id=name, section=section, text=f"- {text}", after=None)
+        await harness.record_event("entry_added", entry_id="c", section=["用户偏好"], text="- 不吃榴莲", after=None)
+        dates = {
+            hit.item.text: hit.item.date for word in ("nginx", "耳机") for hit in (await harness.search(word)).hits
+        }
+        assert dates == {"nginx 重启": "2025-11-20", "蓝牙耳机断连": "2025-10-18"}
+        assert await harness.texts_found("2025年11月20日聊了什么") == ["nginx 重启"]

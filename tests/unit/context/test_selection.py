@@ -16,7 +16,7 @@ def near(item_id: int, relevance: float, text: str = "", **changes: object) -> H
 
 def decide(candidates: list[Candidate], **changes: object) -> list[Outcome]:
     options = {"session_id": "now", "given_ids": (), "asks_for_past": False, "max_items": 3}
-    options |= {"shown": lambda _: False, "is_outdated": lambda _: False}
+    options |= {"is_outdated": lambda _: False}
     options |= {"sources": lambda item: frozenset({item.event_id})}
     return [one.outcome for one in selection.decide(candidates, **{**options, **changes})]  # type: ignore[arg-type]
 
@@ -40,7 +40,6 @@ def test_at_most_so_many_items_and_each_text_once() -> None:
 def test_an_item_is_given_once_a_session_unless_the_user_asks_for_the_past() -> None:
     one = selection.asked_candidates([near(1, 1.0)], Reason.RELEVANT)
     assert decide(one, given_ids={"evt_1"}) == [Outcome.ALREADY_GIVEN]
-    assert decide(one, shown=lambda text: text == "第1件事") == [Outcome.ALREADY_GIVEN]
     assert decide(one, is_outdated=lambda item: item.event_id == "evt_1") == [Outcome.SUPERSEDED]
     assert decide(one, given_ids={"evt_1"}, is_outdated=lambda _: True, asks_for_past=True) == [Outcome.GIVEN]
 

@@ -1,56 +1,84 @@
 """The block of a system prompt, and how long a session keeps it."""
 
+import dataclasses
+
 import pytest
 
-from sync.context.stable_block import StableBlock, framed
+from sync.context.block_lines import FACTS, LATE, OWN, BlockLine
+from sync.context.known_facts import KnownFacts
+from sync.context.stable_block import StableBlock, compose_block, framed
+from sync.texts.language import Language
+from sync.understanding.model import FactStatus
+from tests.unit.context.test_known_facts import fact
 
-CONTENT = """\
-# AI 对话记忆
-
-## 用户偏好
-
-### 工作习惯
-- 早上先看日志
-- （待补充）
-
-### 2026/1/8
-- 用户问：打开自动更新
-
-**最后更新**：2026/1/8 23:40:59
-"""
+WALLPAPER = BlockLine(FACTS, "用户偏好", "喜欢浅色壁纸（2026-11）", frozenset({"ent_1"}))
+ALLERGY = BlockLine(FACTS, "用户偏好", "我对花生过敏（2026-11）", frozenset({"ent_2"}), is_vital=True)
+RULE = BlockLine(OWN, "约定", "提交前跑测试", frozenset({"ent_3"}))
+LEASE = BlockLine(LATE, "重要对话记录", "2026-11-20 用户问：房租到期；AI 答：月底", frozenset({"evt_4"}))
+DIGEST = "## 其他设备的记忆（只读）\n\n- 【书房 2026/1/8】打开了自动更新\n"
 
 
-def test_the_memory_stands_between_its_marks_and_the_rules_come_after_it() -> None:
-    prompt = framed(CONTENT, "k3v9")
-    before, _, rest = prompt.partition("<memory-k3v9>\n")
-    memory, _, after = rest.partition("\n</memory-k3v9>\n")
-    assert "## 📝 用户记忆（自动加载）" in before
-    assert "- 早上先看日志" in memory
-    assert "## 🤖 记忆使用规则" in after
-    assert "get_ai_memory" in after
+def composed(*lines: BlockLine, digest: str = "", room: int = 2_000) -> str:
+    return compose_block(lines, digest, room, lambda text: "哮喘" in text)[0]
 
 
-@pytest.mark.parametrize(
-    ("change", "is_kept"),
-    [
-        (("", ""), True),
-        (("\n### 2026/1/8", "\n### 2026/1/9\n- 用户问：换壁纸\n\n### 2026/1/8"), True),  # added
-        (("（待补充）", "喝绿茶"), True),  # a placeholder is replaced
-        (("23:40:59", "23:41:00"), True),  # written again
-        (("早上先看日志", "晚上先看日志"), False),  # corrected
-        (("- 用户问：打开自动更新\n", ""), False),  # removed or erased
-    ],
-)
-def test_a_session_keeps_its_block_while_every_line_of_it_holds(change: tuple[str, str], *, is_kept: bool) -> None:
-    assert StableBlock(CONTENT, 6_000).holds(CONTENT.replace(*change), 6_000) is is_kept
-    assert not StableBlock(CONTENT, 6_000).holds(CONTENT, 2_000), "another limit is another block"
+def test_the_memory_stands_between_its_marks_behind_three_lines() -> None:
+    for language in Language:
+        prompt = framed(composed(WALLPAPER), "k3v9", language)
+        before, _, rest = prompt.partition("<memory-k3v9>\n")
+        memory, _, after = rest.partition("\n</memory-k3v9>\n")
+        assert len(before.splitlines()) == 3
+        assert "- 喜欢浅色壁纸" in memory
+        assert "get_ai_memory" in before
+        assert after == ""
+        assert framed("", "k3v9", language) == ""
 
 
-def test_texts_that_the_block_shows_are_recognised_also_where_it_shortens_them() -> None:
-    shown = StableBlock(
-        "- 用户问：帮我把这台电脑上的自动更新打开并且...\n- 【书房 2026/1/8】换了壁纸\n", 6_000
-    ).shown_texts()
-    assert shown.has("帮我把这台电脑上的自动更新打开并且告诉我结果")
-    assert shown.has("换了壁纸。")
-    assert not shown.has("换了窗帘")
-    assert not StableBlock("", 6_000).shown_texts().has("换了壁纸")
+def test_safety_comes_first_then_own_sections_what_was_late_and_other_devices() -> None:
+    content = composed(LEASE, RULE, WALLPAPER, ALLERGY, digest=DIGEST)
+    assert content == (
+        "## 用户偏好\n- 我对花生过敏（2026-11）\n- 喜欢浅色壁纸（2026-11）\n\n## 约定\n- 提交前跑测试\n\n"
+        "## 重要对话记录\n- 2026-11-20 用户问：房租到期；AI 答：月底\n\n" + DIGEST
+    )
+    assert composed() == ""
+
+
+@pytest.mark.parametrize("room", range(20, 400, 9))
+def test_no_bound_is_exceeded_and_safety_goes_last(room: int) -> None:
+    many = [numbered(WALLPAPER, at) for at in range(20)]
+    content = composed(*many, ALLERGY, numbered(WALLPAPER, 99, "哮喘"), LEASE, RULE, digest=DIGEST, room=room)
+    assert len(content.strip()) <= room
+    assert ("花生" in content) or room < 40
+    assert content.count("## ") == 0 or "- " in content, "no heading without lines"
+
+
+def numbered(line: BlockLine, at: int, word: str = "") -> BlockLine:
+    return BlockLine(line.part, line.heading, f"{word}{at} {line.text}", frozenset({f"ent_{at}"}))
+
+
+def test_what_was_late_has_600_characters_and_a_program_a_tenth() -> None:
+    talk = [BlockLine(LATE, "重要对话记录", f"{at} " + "话" * 60) for at in range(30)]
+    assert 500 < len(composed(*talk)) <= 620
+    rules = [BlockLine(FACTS, "用户偏好", f"【来自 工具】第 {at} 条规矩", author="来自 工具") for at in range(100)]
+    content = composed(*rules, ALLERGY)
+    assert sum(len(line) + 1 for line in content.splitlines() if "【来自 工具】" in line) <= 200
+    assert content.index("花生") < content.index("工具")
+
+
+def test_a_session_keeps_its_block_until_something_in_it_is_gone() -> None:
+    known = fact("location")
+    line = BlockLine(FACTS, "用户偏好", "我住在北京（2026-11）", frozenset({"ent_5"}), fact_id=known.fact_id)
+    block = StableBlock("…", 2_000, (line, RULE))
+    facts = KnownFacts([known])
+    assert block.holds([line, RULE, WALLPAPER], facts, 2_000), "something was added"
+    assert not block.holds([line, RULE], facts, 1_000), "another limit is another block"
+    assert not block.holds([line], facts, 2_000), "removed or erased"
+    replaced = KnownFacts([dataclasses.replace(known, status=FactStatus.SUPERSEDED, superseded_by="other")])
+    assert block.holds([RULE], replaced, 2_000), "the next message says what replaced it"
+    assert [one.fact_id for one in block.changed(replaced)] == [known.fact_id]
+    doubted = KnownFacts([dataclasses.replace(known, questioned_by="other")])
+    assert block.holds([RULE], doubted, 2_000)
+    assert [one.fact_id for one in block.changed(doubted)] == [known.fact_id]
+    withdrawn = KnownFacts([dataclasses.replace(known, status=FactStatus.RETRACTED)])
+    assert not block.holds([RULE], withdrawn, 2_000)
+    assert block.ids == {"ent_3", "ent_5"}

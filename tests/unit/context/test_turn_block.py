@@ -97,7 +97,7 @@ def test_an_address_stays_readable_and_opens_nothing() -> None:
 
 def test_a_candidate_is_quoted_and_what_was_replaced_says_by_what() -> None:
     likely = Memory(hit(1, "我下周搬去苏州"), "我下周搬去苏州", is_candidate=True)
-    former = Memory(hit(2, "我住在北京"), "我住在北京", note=newer_note(fact("location"), Language.ZH))
+    former = Memory(hit(2, "我住在北京"), "我住在北京", note=newer_note(fact("location"), Language.ZH, is_over=True))
     block, _ = turn_block([likely, former], {}, fence="k3v9", max_chars=900, own_device_ids={"device-a"})
     assert f"{LINE_PREFIX}2026-02-02 用户说，待确认】“我下周搬去苏州”" in block
     assert "我住在北京（已过时；2026-11-01 起：location）" in block

@@ -124,19 +124,29 @@ def test_before_a_tool_the_lesson_of_its_command_is_asked_for(data: Path) -> Non
     assert LESSON["text"] in shown["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a_session_start_shows_the_notes_in_a_fence(data: Path) -> None:
+def test_a_session_start_shows_the_memory_and_then_the_notes_in_fences(data: Path) -> None:
     start = {
         "conversation_id": "c",
         "cursor_version": "3",
         "hook_event_name": "sessionStart",
         "workspace_roots": ["/p"],
     }
-    with endpoint(data, {"notes/session": {"text": "接口统一返回 ApiResponse"}}) as asked:
+    answers = {
+        "notes/session": {"text": "接口统一返回 ApiResponse"},
+        "memory/systemPrompt": {"prompt": "我对花生过敏\n"},
+    }
+    with endpoint(data, answers) as asked:
         shown = hook(data, start)
-    assert asked == [("notes/session", {"projectPath": "/p"})]
     assert shown is not None
     assert set(shown) == {"additional_context"}
-    assert "接口统一返回 ApiResponse" in shown["additional_context"]
+    memory, _, notes = shown["additional_context"].partition("\n")
+    assert memory == "我对花生过敏"
+    assert "接口统一返回 ApiResponse" in notes
+    room = 2_000 - len(notes) - 1
+    assert asked == [
+        ("notes/session", {"projectPath": "/p"}),
+        ("memory/systemPrompt", {"waitMs": 0, "maxChars": room, "sessionId": "c"}),
+    ]
 
 
 def test_without_a_sidecar_a_session_start_shows_the_notes_from_the_project_files(data: Path, tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""The lines that the block of a system prompt may have: facts, the user's own sections, what was said of late. Pure.
+
+Folded days stand for exchanges, and are not shown instead of them.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Final
+
+import msgspec
+
+from sync.context.known_facts import KnownFacts
+from sync.document.markdown.entry_ids import fact_entry_id
+from sync.document.markdown.one_line import ELLIPSIS, unescape_markdown
+from sync.document.markdown.template import (
+    ANSWER_PREFIXES,
+    EARLIER,
+    PREFERENCES,
+    QUESTION_PREFIXES,
+    RECORDS,
+    heading_title,
+)
+from sync.document.markdown.version_labels import parse_day
+from sync.document.read.results import LoadResult
+from sync.small_talk import is_small_talk
+from sync.texts.language import EN, ZH, Language
+from sync.understanding.model import USER_SUBJECT, Fact
+
+LATE_ENTRIES: Final = 80  # the newest dated lines, among which the important ones are found
+IMPORTANT: Final = 0.5  # what was said with this importance comes before newer things
+FACTS, OWN, LATE = 0, 1, 2  # parts of the block, in order
+NO_BEARER: Final = frozenset({USER_SUBJECT, "project", "unknown"})  # of a fact: nobody else has to be named
+UNTIL: Final = {ZH: "至 {}", EN: "until {}"}
+OUTDATED_PART: Final = {ZH: "其中“{}”已过时", EN: "“{}” in it is outdated"}
+DOUBT: Final = {ZH: "待确认：{} 又说“{}”", EN: "questioned: on {} the user said “{}”"}
+BESIDE: Final = {ZH: "{}（{}）", EN: "{} ({})"}
+COMMAS: Final = {ZH: "，", EN: ", "}
+ANSWERED: Final = {ZH: "；AI 答：", EN: "; AI answered: "}
+_BULLET: Final = re.compile(r"^[ \t]*[-*+][ \t]+")
+
+Estimate = Callable[[str, str], float]
+"""The importance of an exchange, from its two sides."""
+
+
+class BlockLine(msgspec.Struct, frozen=True):
+    """A line that the block may have. `author`: None for the user here; `ids`: the events and entries that it shows."""
+
+    part: int
+    heading: str
+    text: str
+    ids: frozenset[str] = frozenset()
+    author: str | None = None
+    is_vital: bool = False
+    is_questioned: bool = False
+    weight: float = 0.0
+    fact_id: str | None = None
+
+
+class _Dated(msgspec.Struct, frozen=True):
+    """A line below the heading of a day. `raw`: as in the document; `text`: with its author, without bullet."""
+
+    entry_id: str
+    day: date
+    raw: str
+    text: str
+    author: str | None
+
+
+def block_lines(loaded: LoadResult, facts: KnownFacts, estimate: Estimate) -> list[BlockLine]:
+    """All lines that may be shown, those of each part in the order in which they are preferred."""
+    lines: list[BlockLine] = []
+    dated: list[_Dated] = []
+    by_entry = {fact_entry_id(name): fact for fact in facts.facts for name in fact.statement_ids}
+    own, shown = loaded.snapshot.document.entries, loaded.labelled.entries
+    for at, entry_id in enumerate(loaded.snapshot.ids):
+        section, text = own[at].section, " ".join(_plain(shown[at].text).split())
+        author = loaded.authors[at] if loaded.authors else None
+        day = next((found for title in reversed(section) if (found := parse_day(title))), None)
+        if day is not None:
+            dated.append(_Dated(entry_id, day, own[at].text, text, author))
+        elif section[:1] == (PREFERENCES,):
+            lines.append(_fact_line(entry_id, text, author, by_entry.get(entry_id), facts, loaded.language))
+        elif section[:2] != EARLIER:
+            lines.append(BlockLine(OWN, shown[at].section[-1] if section else "", text, frozenset((entry_id,)), author))
+    dated.sort(key=lambda one: one.day, reverse=True)
+    return [*lines, *_late_lines(dated[:LATE_ENTRIES], facts, estimate, loaded.language)]
+
+
+def _plain(text: str) -> str:
+    return unescape_markdown(_BULLET.sub("", text, count=1))
+
+
+def _fact_line(
+    entry_id: str, text: str, author: str | None, fact: Fact | None, facts: KnownFacts, language: Language
+) -> BlockLine:
+    """A preference; of a fact with its month, whom it is about, and what questions it."""
+    heading = heading_title((PREFERENCES,), language)
+    if fact is None:
+        return BlockLine(FACTS, heading, text, frozenset((entry_id,)), author)
+    notes = [fact.valid_from[:7]]
+    notes += [UNTIL[language].format(fact.valid_until[:10])] if fact.valid_until is not None else []
+    notes += [fact.about] if fact.about not in NO_BEARER and fact.about not in text else []
+    notes += [OUTDATED_PART[language].format(fact.outdated_part)] if fact.outdated_part is not None else []
+    newer = facts.newer(fact)
+    notes += [DOUBT[language].format(newer.valid_from[:10], newer.statement)] if newer is not None else []
+    dated = BESIDE[language].format(text, COMMAS[language].join(notes))
+    ids = frozenset((entry_id, *fact.statement_ids))
+    weight, waits = fact.importance or 0.0, fact.waits
+    return BlockLine(FACTS, heading, dated, ids, author, fact.is_vital, waits, weight, fact.fact_id)
+
+
+def _late_lines(dated: Sequence[_Dated], facts: KnownFacts, estimate: Estimate, language: Language) -> list[BlockLine]:
+    """What was said of late, the important first, then the newest. An answer stands with its question."""
+    lines: list[BlockLine] = []
+    for at, one in enumerate(dated):
+        if one.raw.startswith(ANSWER_PREFIXES) and at and _is_pair(dated[at - 1], one):
+            continue
+        after = dated[at + 1] if at + 1 < len(dated) else one
+        answer = _side(after.raw) if _is_pair(one, after) else ""
+        question, event_id = _side(one.raw), one.entry_id.removesuffix(".q")
+        if is_small_talk(question) or facts.only_states_facts(event_id, question) or event_id in facts.outdated_texts:
+            continue
+        text = f"{one.day.isoformat()} {one.text}" + (ANSWERED[language] + answer if answer else "")
+        ids = frozenset() if ELLIPSIS in text else frozenset((event_id, one.entry_id))  # a longer form may be given
+        heading, weight = heading_title((RECORDS,), language), estimate(question, answer)
+        lines.append(BlockLine(LATE, heading, text, ids, one.author, weight=weight))
+    return sorted(lines, key=lambda line: line.weight < IMPORTANT)
+
+
+def _is_pair(asked: _Dated, answer: _Dated) -> bool:
+    """Whether a line is the answer to the line before it."""
+    is_answer = asked.raw.startswith(QUESTION_PREFIXES) and answer.raw.startswith(ANSWER_PREFIXES)
+    return is_answer and (asked.day, asked.author) == (answer.day, answer.author)
+
+
+def _side(raw: str) -> str:
+    """A side of an exchange, without bullet and speaker."""
+    prefixes = (*QUESTION_PREFIXES, *ANSWER_PREFIXES)
+    text = next((raw[len(prefix) :] for prefix in prefixes if raw.startswith(prefix)), _plain(raw))
+    return " ".join(text.split())
