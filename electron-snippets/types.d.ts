@@ -298,7 +298,7 @@ export interface FactVerdictJson {
   eventId: string;
   supersededBy: string | null;
   text: string | null;
-  verdict: 'confirmed' | 'doubted' | 'edited' | 'rejected' | 'retracted' | 'superseded';
+  verdict: 'confirmed' | 'doubted' | 'edited' | 'questioned' | 'rejected' | 'retracted' | 'superseded';
 }
 
 export interface FactsJson {

@@ -86,7 +86,7 @@ class FactStatementJson(TypedDict):
 class FactVerdictJson(TypedDict):
     """`text`: of an edit. `supersededBy`: the fact that replaced it."""
 
-    verdict: Literal["confirmed", "rejected", "edited", "retracted", "superseded", "doubted"]
+    verdict: Literal["confirmed", "rejected", "edited", "retracted", "superseded", "questioned", "doubted"]
     eventId: str
     at: str
     text: str | None

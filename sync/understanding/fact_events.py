@@ -17,6 +17,7 @@ from sync.log.event_types import (
     FACT_CONFIRMED,
     FACT_DOUBTED,
     FACT_EDITED,
+    FACT_QUESTIONED,
     FACT_REJECTED,
     FACT_RETRACTED,
     FACT_SUPERSEDED,
@@ -53,6 +54,7 @@ EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
     AnswerKind.EDITED: FACT_EDITED,
     AnswerKind.RETRACTED: FACT_RETRACTED,
     AnswerKind.SUPERSEDED: FACT_SUPERSEDED,
+    AnswerKind.QUESTIONED: FACT_QUESTIONED,
     AnswerKind.DOUBTED: FACT_DOUBTED,
 }
 _ANSWER_OF_EVENT: Final = {event_type: kind for kind, event_type in EVENT_OF_ANSWER.items()}

@@ -169,6 +169,7 @@ class AnswerKind(StrEnum):
     EDITED = "edited"
     RETRACTED = "retracted"
     SUPERSEDED = "superseded"
+    QUESTIONED = "questioned"  # it may not hold any more after a newer sentence, says a model
     DOUBTED = "doubted"  # read wrongly, says a model: a candidate until the user confirms it or states it again
 
 

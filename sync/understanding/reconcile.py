@@ -173,6 +173,10 @@ class _FactBook:
                 after = self._drafts[by].statement.text if by in self._drafts else None
                 if self._may_change(given, [fact_id], after=after):
                     self._end(fact_id, given.recorded_at, by)
+            case AnswerKind.QUESTIONED if draft.status is FactStatus.ACTIVE:
+                by = self._names.get(given.superseded_by or "", fact_id)
+                if by != fact_id and self._may_change(given, [fact_id], after=self._drafts[by].statement.text):
+                    self._question([fact_id], by)
             case AnswerKind.DOUBTED if draft.status is FactStatus.ACTIVE and draft.origin is FactOrigin.USER_STATED:
                 if self._may_change(given, [fact_id], after=None):
                     self._settle(fact_id)
@@ -185,9 +189,8 @@ class _FactBook:
                 self._activate(fact_id, given, statement, effects)
 
     def facts(self) -> tuple[Fact, ...]:
-        for name, draft in self._drafts.items():
-            if name not in self._facts:
-                self._facts[name] = draft.fact
+        for name in self._drafts.keys() - self._facts.keys():
+            self._facts[name] = self._drafts[name].fact
         return tuple(self._facts[name] for name in self._drafts)
 
     @property
@@ -240,7 +243,7 @@ class _FactBook:
             own.first.subject if own is not None else by.subject if isinstance(by, RecordedStatement) else USER_SUBJECT
         )
         found: dict[Effect, list[tuple[int, int, str]]] = {}
-        for name, shared in self._near(subject, statement).items():
+        for name, shared in self._near(fact_id, subject, statement).items():
             draft = self._drafts[name]
             if name == fact_id or not events.isdisjoint(draft.evidence):
                 continue
@@ -256,9 +259,9 @@ class _FactBook:
             is_contradiction=bool(contradicted) and Effect.ENDS not in found,
         )
 
-    def _near(self, subject: str, statement: Statement) -> Counter[str]:
-        """The active facts that share a slot or content with a statement, and how many words of it."""
-        found = self._active.sharing(subject, statement)
+    def _near(self, fact_id: str, subject: str, statement: Statement) -> Counter[str]:
+        """The active facts that share a slot or content with a statement, and how much; also what it questions."""
+        found = self._active.sharing(subject, statement) + Counter(self._questions.get(fact_id, ()))
         if subject != USER_SUBJECT and statement.change is not None:  # said in a project, it may be about its user
             found += self._active.sharing(USER_SUBJECT, statement)
         return found

@@ -31,7 +31,8 @@ VERDICTS: Final = {
     "edited": "修改",
     "retracted": "撤回",
     "superseded": "被取代",
-    "doubted": "模型存疑",
+    "questioned": "模型认为已变",
+    "doubted": "模型认为读错",
 }
 
 

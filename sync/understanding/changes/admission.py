@@ -68,6 +68,8 @@ def _is_open(change: ForeignChange, draft: FactDraft) -> bool:
     match change.kind:
         case AnswerKind.RETRACTED | AnswerKind.REJECTED | AnswerKind.SUPERSEDED | AnswerKind.DOUBTED:
             return draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)
+        case AnswerKind.QUESTIONED:
+            return draft.status is FactStatus.ACTIVE and draft.questioned_by is None
         case AnswerKind.CONFIRMED:
             return draft.status is not FactStatus.ACTIVE or draft.questioned_by is not None
         case AnswerKind.EDITED:

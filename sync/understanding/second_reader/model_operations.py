@@ -4,7 +4,7 @@ A model chooses, classifies and repairs; it does not write: the text of a fact i
 quote. It makes a fact active only where the form of the sentence agrees, and ends none: see decision 046.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final
@@ -22,6 +22,7 @@ from sync.understanding.second_reader.model_request import WaitingExchange
 from sync.understanding.second_reader.quotes import Passage, find_passage, letters_of
 
 READER: Final = "model"
+_KNOWN: Final = frozenset({FactStatus.ACTIVE, FactStatus.CANDIDATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,75 +37,97 @@ def accept_operations(
     reply: ReadReply, exchanges: Sequence[WaitingExchange], facts: Facts, redactor: Redactor
 ) -> AcceptedOperations:
     """The events of an answer's operations; one that cannot be repaired is refused alone."""
-    decided = [_decide(one, exchanges, facts, redactor) for one in reply.operations]
+    decider = _Decider(exchanges, facts, redactor)
+    decided = [decider.decide(one) for one in reply.operations]
     drafts = {str(draft.event_id or draft.payload.value): draft for one in decided for draft in one or ()}
     return AcceptedOperations(list(drafts.values()), reply.refused + decided.count(None))
 
 
-def _decide(
-    operation: Operation, exchanges: Sequence[WaitingExchange], facts: Facts, redactor: Redactor
-) -> list[EventDraft] | None:
-    """The events of one operation; None if it is refused."""
-    if operation.op == "none":
-        return []
-    older = facts.by_id.get(facts.id_of_statement.get(operation.fact_id, ""))
-    older = older if older is not None and older.status is FactStatus.ACTIVE else None
-    if operation.op == "not_a_fact":
-        return None if older is None else _doubt(older, exchanges, redactor)
-    quoted = _quoted(operation, exchanges)
-    if quoted is None or (operation.op == "end" and older is None):
-        return None
-    exchange, passage = quoted
-    if operation.op == "add" or older is None or exchange.event_id in older.evidence:
-        return list(_add(operation, exchange, passage, facts, redactor))
-    change = Change.ENDS if operation.op == "end" else Change.REPLACES
-    statement = _statement(operation, passage.text, exchange, Level.LIKELY)
-    questioning = replace(statement, about=older.about, change=change, former=older.statement)
-    return [_draft(questioning, exchange, redactor)]
+@dataclass(frozen=True, slots=True)
+class _Decider:
+    exchanges: Sequence[WaitingExchange]
+    facts: Facts
+    redactor: Redactor
+
+    def decide(self, operation: Operation) -> list[EventDraft] | None:
+        """The events of one operation; None if it is refused."""
+        if operation.op == "none":
+            return []
+        older = self.facts.by_id.get(self.facts.id_of_statement.get(operation.fact_id, ""))
+        older = older if older is not None and older.status is FactStatus.ACTIVE else None
+        if operation.op == "not_a_fact":
+            return None if older is None or self._is_beyond_doubt(older) else [self._answer(AnswerKind.DOUBTED, older)]
+        quoted = self._quoted(operation)
+        if quoted is None or (operation.op == "end" and older is None):
+            return None
+        if operation.op == "add" or older is None or quoted[0].event_id in older.evidence:
+            return self._add(operation, *quoted)[0]
+        drafts, newer = self._add(operation, *quoted, older)
+        return drafts if newer == older.questioned_by else [*drafts, self._answer(AnswerKind.QUESTIONED, older, newer)]
+
+    def _quoted(self, operation: Operation) -> tuple[WaitingExchange, Passage] | None:
+        """The exchange and the passage of a quote. If the named exchange does not have it, the only one that does."""
+        passages = ((one, find_passage(operation.quote, one.typed)) for one in self.exchanges)
+        found = [(one, passage) for one, passage in passages if passage is not None]
+        named = [one for one in found if one[0].event_id in operation.event_ids]
+        chosen = named or (found if len(found) == 1 else [])
+        if not chosen or any(placeholder(kind) in chosen[0][1].text for kind in KINDS):
+            return None  # a statement of which redaction took a value says nothing
+        return chosen[0]
+
+    def _add(
+        self, operation: Operation, exchange: WaitingExchange, passage: Passage, older: Fact | None = None
+    ) -> tuple[list[EventDraft], str]:
+        """A statement, and the id of its fact. What was read before of the same sentence is not stated again.
+
+        A candidate that it repeats is certain; a fragment gives way to it. The end of a fact is a candidate.
+        """
+        is_certain = passage.is_certain and operation.op != "end"
+        said = letters_of(passage.text)
+        known = [one for one in self.facts.facts if exchange.event_id in one.evidence and one.status in _KNOWN]
+        whole = next((one for one in known if said in letters_of(one.statement)), None)
+        if whole is not None and (whole.status is FactStatus.ACTIVE or not is_certain):
+            return [], whole.fact_id
+        statement = _statement(operation, passage.text if whole is None else whole.statement, exchange)
+        if not is_certain:
+            statement = replace(statement, level=Level.LIKELY)
+        if older is not None and operation.op == "end":
+            statement = replace(statement, about=older.about, change=Change.ENDS, former=older.statement)
+        stated = self._draft(statement, exchange)
+        newer = whole.fact_id if whole is not None else str(stated.event_id)
+        fragments = [one for one in known if one is not whole and letters_of(one.statement) in said]
+        ended = [
+            self._answer(AnswerKind.SUPERSEDED, one, newer)
+            for one in fragments
+            if is_certain and one.origin is not FactOrigin.USER_CONFIRMED
+        ]
+        return [stated, *ended], newer
+
+    def _is_beyond_doubt(self, fact: Fact) -> bool:
+        """Whether the user confirmed a fact, or it is of identity or health and was stated in another exchange."""
+        is_vital = Statement(fact.statement, fact.kind, fact.section, fact.slot).is_vital
+        is_read_here = any(one.event_id in fact.evidence for one in self.exchanges)
+        return fact.origin is FactOrigin.USER_CONFIRMED or (is_vital and not is_read_here)
+
+    def _answer(self, kind: AnswerKind, fact: Fact, by: str | None = None) -> EventDraft:
+        return answer_draft(kind, fact.statement_ids, self.redactor, superseded_by=by, door=None)
+
+    def _draft(self, statement: Statement, exchange: WaitingExchange) -> EventDraft:
+        event, digest = exchange.event, sha256(repr(statement).encode()).hexdigest()[:8]
+        source = EventDraft(
+            type=MEMORY_FACT,
+            payload=self.redactor.clean_payload({}),
+            project_id=event.project_id,
+            project_path=None if event.project_path is None else self.redactor.clean(event.project_path),
+            session_id=event.session_id,
+            event_id=event.event_id,
+        )
+        return statement_draft(statement, source, f"{event.event_id}.fact.{digest}", self.redactor, extractor=READER)
 
 
-def _quoted(operation: Operation, exchanges: Sequence[WaitingExchange]) -> tuple[WaitingExchange, Passage] | None:
-    """The exchange and the passage of a quote. If the named exchange does not have it, the only one that does."""
-    found = [(one, passage) for one in exchanges if (passage := find_passage(operation.quote, one.typed)) is not None]
-    named = [one for one in found if one[0].event_id in operation.event_ids]
-    chosen = named or (found if len(found) == 1 else [])
-    if not chosen or any(placeholder(kind) in chosen[0][1].text for kind in KINDS):
-        return None  # a statement of which redaction took a value says nothing
-    return chosen[0]
-
-
-def _add(
-    operation: Operation, exchange: WaitingExchange, passage: Passage, facts: Facts, redactor: Redactor
-) -> Iterator[EventDraft]:
-    """A statement, in place of the fragments of it that were read before; a candidate that it repeats is certain."""
-    said = letters_of(passage.text)
-    known = [one for one in (*facts.active, *facts.candidates) if exchange.event_id in one.evidence]
-    whole = next((one for one in known if said in letters_of(one.statement)), None)
-    if whole is not None and (whole.status is FactStatus.ACTIVE or not passage.is_certain):
-        return
-    level = Level.CERTAIN if passage.is_certain else Level.LIKELY
-    stated = _draft(
-        _statement(operation, passage.text if whole is None else whole.statement, exchange, level), exchange, redactor
-    )
-    yield stated
-    for one in known if passage.is_certain else ():
-        if one is not whole and letters_of(one.statement) in said and one.origin is not FactOrigin.USER_CONFIRMED:
-            ended = one.statement_ids
-            yield answer_draft(AnswerKind.SUPERSEDED, ended, redactor, superseded_by=stated.event_id, door=None)
-
-
-def _doubt(fact: Fact, exchanges: Sequence[WaitingExchange], redactor: Redactor) -> list[EventDraft] | None:
-    """Make a line a candidate. One of identity or health only beside the exchange in which it was stated."""
-    is_vital = Statement(fact.statement, fact.kind, fact.section, fact.slot).is_vital
-    is_read_here = any(one.event_id in fact.evidence for one in exchanges)
-    if fact.origin is FactOrigin.USER_CONFIRMED or (is_vital and not is_read_here):
-        return None
-    return [answer_draft(AnswerKind.DOUBTED, fact.statement_ids, redactor, reason=READER, door=None)]
-
-
-def _statement(operation: Operation, text: str, exchange: WaitingExchange, level: Level) -> Statement:
+def _statement(operation: Operation, text: str, exchange: WaitingExchange) -> Statement:
     """The user's sentence as the product reads it, with what the model says about it; it ends nothing by itself."""
-    read = remembered(text, level)
+    read = remembered(text)
     assert read is not None  # a passage has letters
     is_named = bool(operation.about) and letters_of(operation.about) in letters_of(exchange.typed)
     return replace(
@@ -119,16 +142,3 @@ def _statement(operation: Operation, text: str, exchange: WaitingExchange, level
         importance=None,
         reader=READER,
     )
-
-
-def _draft(statement: Statement, exchange: WaitingExchange, redactor: Redactor) -> EventDraft:
-    event, digest = exchange.event, sha256(repr(statement).encode()).hexdigest()[:8]
-    source = EventDraft(
-        type=MEMORY_FACT,
-        payload=redactor.clean_payload({}),
-        project_id=event.project_id,
-        project_path=None if event.project_path is None else redactor.clean(event.project_path),
-        session_id=event.session_id,
-        event_id=event.event_id,
-    )
-    return statement_draft(statement, source, f"{event.event_id}.fact.{digest}", redactor, extractor=READER)

@@ -316,22 +316,47 @@ async def know(device: Device, extraction: ModelExtraction, *messages: str) -> N
     await extraction.ask()
 
 
-@pytest.mark.parametrize(("op", "newer"), [("replace", "羽毛球挪到周五了"), ("end", "膝盖不行，球不打了")])
+@pytest.mark.parametrize(
+    ("op", "newer", "status"),
+    [("replace", "我搬到杭州了", "active"), ("end", "膝盖不行，球不打了", "candidate")],
+)
 async def test_a_model_ends_no_fact_and_asks_the_user_about_the_newer_sentence(
-    device: Device, extraction: ModelExtraction, op: str, newer: str
+    device: Device, extraction: ModelExtraction, op: str, newer: str, status: str
 ) -> None:
-    extraction.offer(ScriptedModel(adding("我每周三打羽毛球")), source="client", max_calls_per_day=9)
-    await talk(device, extraction, "我每周三打羽毛球")
+    older = "我每周三在天津打羽毛球"
+    extraction.offer(ScriptedModel(adding(older)), source="client", max_calls_per_day=9)
+    await talk(device, extraction, older)
     assert await extraction.ask()
     extraction.offer(ScriptedModel(about_known(op, newer)), source="client", max_calls_per_day=9)
     await talk(device, extraction, newer)
     assert await extraction.ask()
-    assert await texts(device) == {"我每周三打羽毛球": "active", newer: "candidate"}
+    assert await texts(device) == {older: "active", newer: status}
+    first, second = (await facts_of(device)).facts
+    assert (first.questioned_by, second.questioned_by) == (second.fact_id, None)
 
+    facts = FactService(device.log, REDACTOR, device.clock)
+    await facts.confirm(first.fact_id)
+    assert (await facts_of(device)).facts[0].questioned_by is None
+
+
+async def test_the_end_of_a_fact_that_the_user_confirms_ends_it(device: Device, extraction: ModelExtraction) -> None:
+    older, newer = "我每周三打羽毛球", "膝盖不行了，医生说要停"
+    await know(device, extraction, older)
+    extraction.offer(ScriptedModel(about_known("end", newer)), source="client", max_calls_per_day=9)
+    await talk(device, extraction, newer)
+    assert await extraction.ask()
     facts = FactService(device.log, REDACTOR, device.clock)
     (candidate,) = (await facts.current()).candidates
     await facts.confirm(candidate.fact_id)
-    assert await texts(device) == {"我每周三打羽毛球": "superseded", newer: "active"}
+    assert await texts(device) == {older: "superseded", newer: "active"}
+
+
+async def test_a_fact_is_not_questioned_by_its_own_sentence(device: Device, extraction: ModelExtraction) -> None:
+    extraction.offer(ScriptedModel(about_known("replace", "我喝绿茶")), source="client", max_calls_per_day=9)
+    await say(device, extraction, "我喝绿茶", as_fact=True)
+    assert await extraction.ask()
+    (fact,) = (await facts_of(device)).facts
+    assert (fact.status, fact.questioned_by) == ("active", None)
 
 
 async def test_what_was_read_wrongly_becomes_a_candidate_until_the_user_states_it_again(
