@@ -185,8 +185,6 @@ waiting_exchanges = Table(
     "waiting_exchanges",
     metadata,
     Column("event_id", Text, primary_key=True),
-    Column("typed", Text, nullable=False),
-    Column("previous", Text, nullable=False),
     Column("tries", Integer, nullable=False),
 )
 

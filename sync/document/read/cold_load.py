@@ -38,7 +38,7 @@ from sync.log.newest_query import LAST_SPOKEN_QUERY, NEWEST_QUERY, newest_parame
 from sync.system.files import read_once
 from sync.texts.language import LanguageChoice
 
-SCHEMA_VERSIONS: Final = range(2, 16)  # in which the tables read here are the same
+SCHEMA_VERSIONS: Final = range(2, 17)  # in which the tables read here are the same
 FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
 BUSY_TIMEOUT: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 

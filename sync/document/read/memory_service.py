@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
 FactExtractor = Callable[[Transaction, list[EventDraft]], list[EventDraft]]
-ExchangeReader = Callable[[Transaction, Event, str, str], None]
+ExchangeReader = Callable[[Transaction, Event], None]
 
 
 class MemoryService:
@@ -86,7 +86,7 @@ class MemoryService:
         self._line_authors = LineAuthors(events.own_device_ids)
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
-        self.on_exchange: ExchangeReader | None = None  # gets each new exchange in its transaction, with both sides
+        self.on_exchange: ExchangeReader | None = None  # gets each new exchange in its transaction
         self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
 
@@ -165,7 +165,7 @@ class MemoryService:
                 keep_unredacted(connection, recorded)
             is_new = recorded and recorded[0].event.type == EXCHANGE_RECORDED and not recorded[0].duplicate
             if is_new and self.on_exchange is not None and self._record_settings.preferences:
-                self.on_exchange(connection, recorded[0].event, redacted.user_message, redacted.ai_response)
+                self.on_exchange(connection, recorded[0].event)
 
         recorded, pending = await self._log.append_and_count(build, keep)
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:

@@ -1,12 +1,11 @@
 """Ask a language model about exchanges, in the background: off until one is offered, bounded by calls a day.
 
-Exchanges wait on disk, each written in the transaction that records it and deleted with it. They are sent when nothing
+Exchanges wait in the database, noted in the transaction that records them. They are sent when nothing
 was recorded for some seconds: sooner if there are several or a session ended, later the more calls were made today.
 """
 
 import asyncio
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -31,9 +30,6 @@ from sync.understanding.second_reader.model_request import WaitingExchange, buil
 MIN_BATCH: Final = 5  # exchanges; fewer wait longer
 MAX_BATCH: Final = 20
 MAX_BATCH_CHARS: Final = 24_000
-MAX_TYPED_CHARS: Final = 4_000  # of one message; of a longer one good part was pasted
-MAX_PREVIOUS_CHARS: Final = 300  # of the assistant's words before: their end, where it asks
-MAX_SESSIONS: Final = 50  # of which the assistant's last words are known
 MAX_TRIES: Final = 3  # answers without a word about an exchange
 IDLE_SECONDS: Final = 3.0  # since the last recorded exchange
 LONE_SECONDS: Final = 20.0  # the same for fewer than MIN_BATCH, times the calls of today
@@ -77,7 +73,6 @@ class ModelExtraction:
         self._clock = clock
         self._offer: _Offer | None = None
         self._is_withdrawn = False  # what waits on disk is still to be dropped
-        self._last_words: OrderedDict[str, str] = OrderedDict()  # of the assistant, by session
         self._offered = ChangeCounter()
         self._failures = LogOnce(_log)
         self._recorded = self._refused = 0
@@ -89,15 +84,11 @@ class ModelExtraction:
         self._is_withdrawn |= self._offer is None
         self._offered.increment()
 
-    def add(self, connection: Transaction, exchange: Event, message: str, answer: str) -> None:
-        """Let an exchange wait that this transaction records. `message` and `answer` are redacted."""
-        previous = self._last_words.pop(exchange.session_id, "")
-        self._last_words[exchange.session_id] = answer.strip()[-MAX_PREVIOUS_CHARS:]
-        if len(self._last_words) > MAX_SESSIONS:
-            self._last_words.popitem(last=False)
+    def add(self, connection: Transaction, exchange: Event) -> None:
+        """Let an exchange wait that this transaction records."""
         self._drop_withdrawn(connection)
-        if self._offer is not None and message.strip():
-            store.add(connection, exchange.event_id, message[:MAX_TYPED_CHARS], previous)
+        if self._offer is not None:
+            store.add(connection, exchange.event_id)
 
     async def status(self) -> ModelStatus:
         """The state of the model and what it cost today."""
@@ -175,7 +166,8 @@ class ModelExtraction:
         spent = log_store.watermark(connection, MODEL_TOKENS) + min(max(0, tokens), MAX_TOKENS_OF_CALL)
         log_store.set_watermark(connection, MODEL_TOKENS, spent, self._clock)
         facts, waiting = self._projection.read(connection), self._oldest(connection)
-        accepted = accept_operations(reply, [one for one in batch if one in waiting], facts, self._redactor)
+        left = [one for one in batch if one in waiting]
+        accepted = accept_operations(reply, left, facts, self._redactor)
         self._log.append_in(connection, accepted.drafts)
         answered = {name for one in reply.operations[:-1] for name in one.event_ids}
         store.remove(connection, [one.event_id for one in batch if reply.is_whole or one.event_id in answered])
@@ -195,7 +187,7 @@ class ModelExtraction:
             log_store.set_watermark(connection, name, value, self._clock)
         batch = waiting[: max(1, MAX_BATCH >> 2 * waiting[0].tries)]
         sizes = accumulate(len(one.typed) for one in batch)
-        return [one for one, size in zip(batch, sizes, strict=True) if size <= MAX_BATCH_CHARS]
+        return [one for one, size in zip(batch, sizes, strict=True) if one is batch[0] or size <= MAX_BATCH_CHARS]
 
     def _oldest(self, connection: Transaction) -> list[WaitingExchange]:
         """The exchanges that have waited longest, without those that the log is asked to erase."""

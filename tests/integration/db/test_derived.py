@@ -73,7 +73,7 @@ async def fill_tables(app: App) -> None:
     await app.memory_service.update(ExchangeInput("打给 13800138000", "好"))
     (refused,) = await app.log.append([draft("refused")])
     with closing(sqlite3.connect(app.log.database.path)) as connection, connection:
-        connection.execute("insert into waiting_exchanges values ('evt_1', '我养猫', '你养什么？', 0)")
+        connection.execute("insert into waiting_exchanges values ('evt_1', 0)")
         connection.execute("insert into erasure_key values (1, 'a key')")
         connection.execute("insert into erased_lines values ('a hash', 'ent_gone', 0, 1)")
         connection.execute("insert into device_keys values ('a public key', 'device-b', '2026-02-02T10:00:00.000Z')")

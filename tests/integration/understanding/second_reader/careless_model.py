@@ -191,14 +191,14 @@ async def measure(device: Device, rows: Sequence[Row], api: FakeApi) -> tuple[Sc
 
 
 async def _say(device: Device, extraction: ModelExtraction, message: str) -> str:
-    payload = REDACTOR.clean_payload({"question": message[:50], "answer": "好"})
+    payload = REDACTOR.clean_payload({"question": message, "answer": "好"})
     add_facts = fact_extractor(message, REDACTOR, device.clock)
 
     def build(connection: Transaction) -> list[EventDraft]:
         return add_facts(connection, [EventDraft("exchange_recorded", payload, origin=Origin.MODEL)])
 
     def keep(connection: Transaction, recorded: Sequence[AppendResult]) -> None:
-        extraction.add(connection, recorded[0].event, message, "好")
+        extraction.add(connection, recorded[0].event)
 
     recorded, _ = await device.log.append_and_count(build, keep)
     return recorded[0].event.event_id

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.clock import new_event_id
 from sync.db.engine import Transaction
+from sync.log.event_types import EXCHANGE_TEXT, TEXT_SUFFIX
 from sync.log.model import AppendResult, Event, EventDraft, Origin
 from sync.runtime.change_counter import ChangeCounter
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.model import FactKind, FactSection, Level, Statement
 from sync.understanding.projection import FactProjection, Facts
 from sync.understanding.second_reader import model_extraction
-from sync.understanding.second_reader.model_extraction import MAX_PREVIOUS_CHARS, MAX_TRIES, ModelExtraction
+from sync.understanding.second_reader.model_extraction import MAX_TRIES, ModelExtraction
 from sync.understanding.second_reader.model_port import ModelFailed, ModelReply, ModelRequest, ModelUnavailable
-from sync.understanding.second_reader.store import MAX_WAITING
+from sync.understanding.second_reader.store import MAX_PREVIOUS_CHARS, MAX_WAITING
 from sync.understanding.service import FactService
 from tests.integration.understanding.second_reader.careless_model import measure, serving
 from tests.proof import first_in_test
@@ -75,15 +77,21 @@ async def say(
     device: Device, extraction: ModelExtraction, message: str, answer: str = "好", *, as_fact: bool = False
 ) -> Event:
     """Record one exchange as the product does; and the whole message as a fact of health, if it is to be one."""
+    sides = {"question": message, "answer": answer}
     payload = REDACTOR.clean_payload({"question": message[:50], "answer": answer[:100]})
     draft = EventDraft("exchange_recorded", payload, event_id=new_event_id(device.clock), origin=Origin.MODEL)
     fact = Statement(message, FactKind.CONSTRAINT, FactSection.PERSONAL, f"health.{message}")
 
+    whole = replace(
+        draft, type=EXCHANGE_TEXT, payload=REDACTOR.clean_payload(sides), event_id=f"{draft.event_id}{TEXT_SUFFIX}"
+    )
+
     def build(_: Transaction) -> list[EventDraft]:
-        return [draft, *(statement_drafts([fact], draft, REDACTOR) if as_fact else ())]
+        texts = [] if payload.value == sides else [whole]
+        return [draft, *texts, *(statement_drafts([fact], draft, REDACTOR) if as_fact else ())]
 
     def keep(connection: Transaction, recorded: Sequence[AppendResult]) -> None:
-        extraction.add(connection, recorded[0].event, message, answer)
+        extraction.add(connection, recorded[0].event)
 
     recorded, _ = await device.log.append_and_count(build, keep)
     return recorded[0].event
@@ -463,12 +471,13 @@ async def test_a_request_has_days_the_words_before_and_the_facts_that_it_may_tou
     await know(device, extraction, "我对花生过敏")
     model = ScriptedModel(lambda _: {"operations": []})
     extraction.offer(model, source="client", max_calls_per_day=9)
-    await say(device, extraction, "推荐个晚饭", "可以吃宫保鸡丁。" * 50 + "还有什么忌口？")
+    long = f"{'帮我想想今天晚上吃什么好' * 5}\n我不吃辣"
+    await say(device, extraction, long, "可以吃宫保鸡丁。" * 50 + "还有什么忌口？")
     await say(device, extraction, "对，虾也不行")
     assert await extraction.ask()
     content = json.loads(model.requests[0].messages[0]["content"])
     assert [(event["typed"], event["day"]) for event in content["events"]] == [
-        ("推荐个晚饭", "2026-02-02"),
+        (long, "2026-02-02"),
         ("对，虾也不行", "2026-02-02"),
     ]
     assert content["events"][1]["assistant_before"].endswith("还有什么忌口？")
