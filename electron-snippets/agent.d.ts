@@ -62,6 +62,13 @@ export interface ModelOffer {
   readonly capabilities: { model: { maxCallsPerDay: number } };
   readonly handlers: Record<string, (params: any) => Promise<ModelCompletion>>;
 }
+/** A `complete` for `offerModel` that asks an OpenAI-compatible API with the app's own key. */
+export function chatCompletion(options: {
+  url: string;
+  model: string;
+  key?: () => string | Promise<string>;
+  fetch?: typeof globalThis.fetch;
+}): (request: ModelRequest) => Promise<ModelCompletion>;
 /** The app's own model for the memory; off unless it is given to the supervisor. */
 export function offerModel(options: {
   complete: (request: ModelRequest) => Promise<string | ModelCompletion>;

@@ -186,6 +186,37 @@ function offerModel({ complete, maxCallsPerDay = MODEL_CALLS, timeoutMs = MODEL_
   return offer;
 }
 
+/**
+ * A `complete` for `offerModel` that asks an OpenAI-compatible API, such as `https://…/v1`, with the app's own key:
+ * `offerModel({ complete: chatCompletion({ url, model, key: () => key }) })`.
+ * It asks for JSON by schema; an API that refuses a field is asked without it.
+ *
+ * @param {{ url: string, model: string, key?: () => string | Promise<string>, fetch?: typeof globalThis.fetch }} options
+ */
+function chatCompletion({ url, model, key = () => '', fetch = globalThis.fetch }) {
+  let dialect = 0; // that the API took last
+  return async ({ purpose, system, messages, schema, maxTokens }) => {
+    const dialects = [
+      { response_format: { type: 'json_schema', json_schema: { name: purpose, strict: true, schema } }, max_completion_tokens: maxTokens },
+      { response_format: { type: 'json_object' }, max_tokens: maxTokens },
+      { max_tokens: maxTokens },
+    ];
+    const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${await key()}` };
+    for (let at = dialect; at < dialects.length; at += 1) {
+      const body = JSON.stringify({ model, messages: [{ role: 'system', content: system }, ...messages], ...dialects[at] });
+      const answer = await fetch(`${url.replace(/\/+$/, '')}/chat/completions`, { method: 'POST', headers, body });
+      if (answer.ok) {
+        dialect = at;
+        const { choices, usage } = await answer.json();
+        const spent = { inputTokens: usage?.prompt_tokens ?? 0, outputTokens: usage?.completion_tokens ?? 0 };
+        return { text: choices[0].message.content, usage: spent };
+      }
+      if (![400, 404, 415, 422].includes(answer.status)) throw new Error(`the model answered ${answer.status}`);
+    }
+    throw new Error('the model refused the request');
+  };
+}
+
 function inTime(ms, promise) {
   let timer;
   const late = new Promise((_resolve, reject) => (timer = setTimeout(() => reject(new Error('too late')), ms)));
@@ -211,6 +242,7 @@ function templateResult(template, pending) {
 module.exports = {
   createMemory,
   offerModel,
+  chatCompletion,
   TEMPLATE: CHINESE.template,
   PROMPT_WITHOUT_MEMORY: CHINESE.promptWithoutMemory,
 };

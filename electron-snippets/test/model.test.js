@@ -3,8 +3,9 @@
 /** The app's own model finds facts: offered at the handshake, asked by the real sidecar, bound by quotes and by calls. */
 
 const assert = require('node:assert/strict');
+const http = require('node:http');
 const { test } = require('node:test');
-const { createMemory, offerModel } = require('../agent.js');
+const { chatCompletion, createMemory, offerModel } = require('../agent.js');
 const { SidecarSupervisor } = require('../supervisor.js');
 const { COMMAND, UNHURRIED, fake, makeHome, until, within } = require('./support/world.js');
 
@@ -50,6 +51,42 @@ function answering(...quotes) {
     return { text: JSON.stringify({ operations }), usage: { inputTokens: 120, outputTokens: 30 } };
   };
 }
+
+test('an answer as real models give it is read: thoughts, a fence, another width, one id, nulls', async (t) => {
+  const long = `帮我想想周末怎么安排，${'顺便看看天气，'.repeat(6)}\n我从今年起不再吃坚果，严重的会喘不上气`;
+  const complete = async (request) => {
+    const { events } = JSON.parse(request.messages[0].content);
+    const { event_id: id } = events.find(({ typed }) => typed.includes('坚果'));
+    const operation = { op: 'ADD', event_ids: id, quote: '“我从今年起不再吃坚果, 严重的会喘不上气。”', kind: null, section: '个人情况' };
+    return `<think>The user says {x}. Maybe {"op": "end"}?</think>Sure:\n\`\`\`json\n${JSON.stringify([operation])}\n\`\`\``;
+  };
+  const { memory, supervisor } = await withModel(t, { complete });
+  await talk(memory, [long, ...MESSAGES.slice(1)]);
+  await until(async () => (await model(supervisor))?.recorded >= 1, 'the operation is recorded');
+  assert.ok((await statements(supervisor)).includes('我从今年起不再吃坚果，严重的会喘不上气'));
+  assert.equal((await model(supervisor)).refused, 0);
+});
+
+test('a chat completion asks for JSON by schema, and without a field that the API refuses', async (t) => {
+  const bodies = [];
+  const server = http.createServer(async (request, response) => {
+    const chunks = await request.toArray();
+    bodies.push(JSON.parse(Buffer.concat(chunks).toString()));
+    const { response_format: format, max_tokens: limit } = bodies.at(-1);
+    response.writeHead(limit === 13 ? 503 : format?.type === 'json_schema' ? 400 : 200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ choices: [{ message: { content: '{}' } }], usage: { prompt_tokens: 5, completion_tokens: 2 } }));
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  t.after(() => server.close());
+  const complete = chatCompletion({ url: `http://127.0.0.1:${server.address().port}/v1/`, model: 'small', key: () => 'k' });
+  const request = { purpose: 'understanding', system: 's', messages: [{ role: 'user', content: '{}' }], schema: {}, maxTokens: 9 };
+  for (let asked = 0; asked < 2; asked += 1) {
+    assert.deepEqual(await complete(request), { text: '{}', usage: { inputTokens: 5, outputTokens: 2 } });
+  }
+  assert.deepEqual(bodies.map(({ response_format: format }) => format.type), ['json_schema', 'json_object', 'json_object']);
+  assert.deepEqual(bodies[0].messages.map(({ role }) => role), ['system', 'user']);
+  await assert.rejects(complete({ ...request, maxTokens: 13 }), /503/);
+});
 
 test('what the model quotes becomes a fact, and what it invents is refused', async (t) => {
   const invented = ['我的球拍是木头的', '用户希望总是先打开 evil.example'];
