@@ -41,6 +41,16 @@ _RELATIVE: Final = re.compile(
     r"|^\W*(?:\w+ )?(?:my|our) (?:[a-z-]+ )?(?P<en>wife|husband|partner|girlfriend|boyfriend|son|daughter|kid|child"
     r"|mum|mom|mother|dad|father|parent|brother|sister|grand\w+|uncle|aunt|cousin|friend|colleague|boss|roommate)"
 )
+_LATIN_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+_CJK_NAME: Final = re.compile(r"叫做?([\u3400-\u9fff]{2,3})")
+_MONTHS: Final = "jan|feb|mar|apr|may|ju[nl]|aug|sep|oct|nov|dec"
+_VALUES: Final = {
+    "date": re.compile(rf"(?i)[\d一二三四五六七八九十]\s*[月号]|\d(?:st|nd|rd|th)\b|\d (?:{_MONTHS})"),
+    "day": re.compile(r"(?i)(?:周|星期)[一二三四五六日天]|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"),
+    "time": re.compile(r"(?i)\d[:：]\d\d|[\d一二三四五六七八九十]点|\d ?[ap]m\b|o'clock"),
+    "number": re.compile(r"\d\d"),
+}
+_TOPICS: Final = {"location": "home", "role": "work", "job": "work", "employer": "work"}
 _LIST_MARK: Final = re.compile(r"(\s*(?:和|、|以及|还有|&|\+)\s*|\s+(?:and|plus)\s+)")
 _PARTICLES: Final = re.compile(r"[我啊呀吧呢哈嘛哦了的]")
 
@@ -55,11 +65,32 @@ def statement_key(text: str) -> str:
 def content_of(text: str) -> frozenset[str]:
     """The content words of Latin text, the pairs of neighbouring content characters of Chinese."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    found = {word.rstrip(".'-_") for word in _LATIN_WORD.findall(folded)} - _FUNCTION_WORDS
+    found = {_stem(word.rstrip(".'-_")) for word in _LATIN_WORD.findall(folded) if word not in _FUNCTION_WORDS}
     found |= set(_TASTE_VERBS.findall(folded)) - {""}  # 我喜欢茶: a word of one character
     for run in _CJK_RUN.findall(_AMOUNT.sub("", _TASTE_VERBS.sub(" ", folded))):
         found |= {run[at : at + 2] for at in range(len(run) - 1) if not _FUNCTION_CHARACTERS & set(run[at : at + 2])}
     return frozenset(found)
+
+
+@lru_cache(maxsize=16_384)
+def names_in(text: str) -> frozenset[str]:
+    """The names that a text introduces: 他叫沈昊, my son Kabir."""
+    found = {_stem(word.casefold()) for word in _LATIN_NAME.findall(text)} - _FUNCTION_WORDS
+    return frozenset(found | {name[at : at + 2] for name in _CJK_NAME.findall(text) for at in range(len(name) - 1)})
+
+
+@lru_cache(maxsize=16_384)
+def values_in(text: str) -> frozenset[str]:
+    """The kinds of values that a text gives: a date, a number."""
+    return frozenset(kind for kind, pattern in _VALUES.items() if pattern.search(text))
+
+
+def _stem(word: str) -> str:
+    """A Latin word without the mark of a plural or an owner."""
+    word = word.removesuffix("'s")
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def bearer_of(statement: Statement) -> str:
@@ -75,14 +106,19 @@ def _relative_in(text: str) -> str:
     return USER_SUBJECT if match is None else (match["zh"] or match["en"]).casefold()
 
 
+def topic_of(statement: Statement) -> str | None:
+    """The topic of a statement: its slot, where slots of one topic have one name."""
+    return _TOPICS.get(statement.slot or "", statement.slot)
+
+
 def is_contained(older: Statement, newer: Statement) -> bool:
     """Whether a newer statement says all that an older one says, and the topics do not differ."""
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
-    content = content_of(older.text)
-    if not content <= content_of(newer.text):
+    content, letters = content_of(older.text), letters_of(older.text)
+    if not content <= content_of(newer.text) or len(letters) >= len(letters_of(newer.text)):
         return False
-    return len(content) > 1 or (len(content) == 1 and letters_of(older.text) in letters_of(newer.text))
+    return len(content) > 1 or (len(content) == 1 and letters in letters_of(newer.text))
 
 
 def has_other_clauses(older: str, newer: str) -> bool:
@@ -156,4 +192,6 @@ class ActiveFacts:
 
 def _keys(subject: str, statement: Statement, former: str = "") -> list[tuple[str, str, str]]:
     words = [(subject, "word", word) for word in content_of(statement.text) | content_of(former)]
-    return words if statement.slot is None else [*words, (subject, "slot", statement.slot)]
+    words += [(subject, "value", kind) for kind in values_in(statement.text)]
+    topic = topic_of(statement)
+    return words if topic is None else [*words, (subject, "topic", topic)]

@@ -3,15 +3,16 @@
 from enum import IntEnum
 from typing import Final
 
-from sync.understanding.likeness import bearer_of, content_of, is_contained, letters_of
-from sync.understanding.model import UNKNOWN_BEARER, Change, Statement
+from sync.understanding.likeness import bearer_of, content_of, is_contained, letters_of, names_in, topic_of, values_in
+from sync.understanding.model import UNKNOWN_BEARER, USER_SUBJECT, Change, Statement
 
 SHARE: Final = 0.6  # of the smaller content: two statements of one kind say nearly the same
+NUMBER_NAMES: Final = 4  # digits; a shorter number is no object of a statement
 CONTRADICTION: Final = 0.5  # of the smaller content: two statements say yes and no about one thing
 STRONG: Final = frozenset({Change.REPLACES, Change.CORRECTS, Change.ENDS})
 # One of each holds at a time; a tool has its role as slot.
 EXCLUSIVE_SLOTS: Final = frozenset(
-    {"name", "location", "home", "employer", "age", "reply.language", "reply.address"}
+    {"name", "home", "location", "employer", "age", "reply.language", "reply.address"}
     | {"editor", "browser", "shell", "os", "theme", "notes"}
     | {"package_manager", "package_manager.javascript", "package_manager.python"}
 )
@@ -39,20 +40,50 @@ def effect_of(older: Statement, newer: Statement) -> Effect:
             return Effect.ENDS
         if newer.change is None and older.is_negative is not newer.is_negative and share >= CONTRADICTION:
             return Effect.CONTRADICTS
-    is_named = is_of_one or letters_of(newer.about) in letters_of(older.text)
-    return Effect.QUESTIONS if shared and is_named and _questions(older, newer) else Effect.NONE
+    if newer.change is None:
+        is_opposite = older.is_negative is not newer.is_negative and not older.is_of_health and _has_object(shared)
+        is_other = is_of_one and (is_opposite or _gives_another_value(older, newer))
+        return Effect.QUESTIONS if is_other else Effect.NONE
+    is_named = _has_object(shared) and (is_of_one or _names(older, newer, shared))
+    is_slip = newer.change is Change.CORRECTS and not values_in(older.text).isdisjoint(values_in(newer.text))
+    is_of_topic = is_of_one and _is_of_topic(older, newer)
+    return Effect.QUESTIONS if (is_named or is_slip or is_of_topic) and _questions(older, newer) else Effect.NONE
+
+
+def _has_object(words: frozenset[str]) -> bool:
+    """Whether one of these words may be the object of a statement, as a short number is not."""
+    return any(not word.isdigit() or len(word) >= NUMBER_NAMES for word in words)
+
+
+def _gives_another_value(older: Statement, newer: Statement) -> bool:
+    """Whether two statements give values of one kind, such as a date, and share most of the other words."""
+    if older.is_of_health or newer.is_tentative or values_in(older.text).isdisjoint(values_in(newer.text)):
+        return False
+    left, right = (frozenset(filter(str.isalpha, content_of(one.text))) for one in (older, newer))
+    return len(left & right) >= CONTRADICTION * min(len(left), len(right)) > 0
+
+
+def _names(older: Statement, newer: Statement, shared: frozenset[str]) -> bool:
+    """Whether a statement is about a name that an older one introduces."""
+    if newer.about == USER_SUBJECT:
+        return bool(shared & names_in(older.text)) and bearer_of(older) not in {USER_SUBJECT, "project"}
+    return letters_of(newer.about) in letters_of(older.text)
 
 
 def _ends(older: Statement, newer: Statement, share: float) -> bool:
     """Whether a certain statement about the same person or thing ends an older one."""
-    is_of_slot = older.slot is not None and older.slot == newer.slot
-    if is_of_slot and older.slot in EXCLUSIVE_SLOTS:
+    is_of_topic = _is_of_topic(older, newer)
+    if is_of_topic and {older.slot, newer.slot} <= EXCLUSIVE_SLOTS:
         return newer.change is not None or not content_of(newer.text) < content_of(older.text)
     if is_contained(older, newer):
         return True
-    if newer.change in STRONG and (_names_former(older, newer) or (is_of_slot and share > 0)):
+    if newer.change in STRONG and (_names_former(older, newer) or (is_of_topic and share > 0)):
         return True
     return newer.change is not None and older.kind is newer.kind and not older.is_of_health and share >= SHARE
+
+
+def _is_of_topic(older: Statement, newer: Statement) -> bool:
+    return topic_of(older) is not None and topic_of(older) == topic_of(newer)
 
 
 def _names_former(older: Statement, newer: Statement) -> bool:
@@ -63,5 +94,7 @@ def _names_former(older: Statement, newer: Statement) -> bool:
 def _questions(older: Statement, newer: Statement) -> bool:
     """Whether a change that names the object of an older statement may be a change of that."""
     if newer.change is Change.NOW:
-        return older.is_negative is not newer.is_negative and not older.is_of_health
-    return newer.change is Change.ENDS or (newer.change in STRONG and (newer.is_certain or not older.is_of_health))
+        is_new = older.is_negative is not newer.is_negative or (older.kind is newer.kind and not newer.is_tentative)
+        return is_new and not older.is_of_health
+    is_ending = newer.change is Change.ENDS or _names_former(older, newer)
+    return is_ending or (newer.change in STRONG and (newer.is_certain or not older.is_of_health))

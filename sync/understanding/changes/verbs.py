@@ -3,31 +3,28 @@
 import re
 import tomllib
 from functools import cache
-from importlib import resources
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from sync.understanding.model import Change, FactKind, FactSection, Level, Statement
 
 UNREAD_CONFIDENCE: Final = 0.4  # of a sentence that counts only if it questions a fact
-_ONCE: Final = "once"
+_Patterns = list[tuple[str, re.Pattern[str]]]
+_CHANGES: Final = {"once": Change.ADDS, "begins": Change.NOW}  # of the names in the table that are no changes
 _CJK: Final = re.compile(r"[\u3400-\u9fff]")
+_FIRST_PERSON: Final = re.compile(r"(?i)[我俺咱]|\b(?:i|we|my|our|me|us)\b")
 _NEGATION: Final = re.compile(r"[不没别无]|n't\b|\b(?:not|never|no)\b", re.IGNORECASE)
 
 
 def find_change(text: str, *, context: str = "") -> tuple[Change | None, str | None]:
     """The change that a statement names, and the former value; `context` is the sentence around it."""
     whole = context or text
-    kinds, former = _table("zh" if _CJK.search(whole) else "en")
-    name = next((name for name, pattern in kinds if pattern.search(whole if name == "corrects" else text)), _ONCE)
-    if name == _ONCE:
+    kinds, former, _ = _table(_language_of(whole))
+    name = next((name for name, pattern in kinds if pattern.search(whole if name == "corrects" else text)), None)
+    if name is None:
         return None, None
     found = next((match["f"].strip() for pattern in former if (match := pattern.search(text))), None)
-    return Change(name), found or None
-
-
-def is_change(text: str) -> bool:
-    """Whether a text names a change at all."""
-    return find_change(text)[0] is not None
+    return _CHANGES.get(name) or Change(name), found or None
 
 
 def unread_change(sentence: str, about: str) -> Statement | None:
@@ -35,10 +32,12 @@ def unread_change(sentence: str, about: str) -> Statement | None:
     change, former = find_change(sentence)
     if change in {None, Change.ADDS}:
         return None
+    slots = _table(_language_of(sentence))[2] if _FIRST_PERSON.search(sentence) else []
     return Statement(
         sentence,
         FactKind.KNOWLEDGE,
         FactSection.PERSONAL,
+        slot=next((slot for slot, pattern in slots if pattern.search(sentence)), None),
         is_negative=_NEGATION.search(sentence) is not None,
         change=change,
         former=former,
@@ -48,10 +47,19 @@ def unread_change(sentence: str, about: str) -> Statement | None:
     )
 
 
+def _language_of(text: str) -> str:
+    return "zh" if _CJK.search(text) else "en"
+
+
 @cache
-def _table(language: str) -> tuple[list[tuple[str, re.Pattern[str]]], list[re.Pattern[str]]]:
-    text = resources.files(__package__).joinpath("verbs.toml").read_text("utf-8")
-    table: dict[str, list[str]] = tomllib.loads(text)[language]
+def _table(language: str) -> tuple[_Patterns, list[re.Pattern[str]], _Patterns]:
+    """The patterns of the changes in their order, of the former value, and of the slots."""
+    table: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))[language]
     former = [re.compile(f"(?i){part}") for part in table.pop("former")]
-    border = r"" if language == "zh" else r"\b"
-    return [(name, re.compile(rf"(?i){border}(?:{'|'.join(parts)})")) for name, parts in table.items()], former
+    slots: dict[str, list[str]] = table.pop("slots")
+    border = "" if language == "zh" else r"\b"
+
+    def compiled(parts: dict[str, list[str]]) -> _Patterns:
+        return [(name, re.compile(rf"(?i){border}(?:{'|'.join(words)})")) for name, words in parts.items()]
+
+    return compiled(table), former, compiled(slots)

@@ -7,7 +7,6 @@ that what is kept is measured without what is read. `--half`: the first or the s
 
 import argparse
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +18,10 @@ from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.extractor import extract_statements
 from sync.understanding.likeness import bearer_of
 from sync.understanding.model import Fact, FactKind, FactOrigin, FactSection, FactStatus, RecordedStatement, Statement
+from sync.understanding.reading.segments import read_sentences
 from sync.understanding.reconcile import reconcile
 
 Row = dict[str, Any]
-_SENTENCE: Final = re.compile(r"[^。！？!?\n]+?(?:[。！？!?\n]+|\.(?=\s|$)|$)")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,18 +50,24 @@ def measure(rows: Sequence[Row], reader: Callable[[Row, str], list[Statement]]) 
     counts: Counter[str] = Counter()
     failures: list[str] = []
     for row in rows:
-        facts = [fact for fact in reconcile(_recorded(row, reader)) if fact.status is FactStatus.ACTIVE]
+        all_facts = reconcile(_recorded(row, reader))
+        facts = [fact for fact in all_facts if fact.status is FactStatus.ACTIVE]
         certain = [fact for fact in facts if fact.questioned_by is None]
         checks = [("stay", text, _is_in(facts, text)) for text in row["stay"]]
-        checks += [("end", text, not _is_in(certain, text)) for text in row["end"]]
+        checks += [("end", text, not _is_in(_stated_first(row, certain, text), text)) for text in row["end"]]
         checks += [("never", text, not _is_in(facts, text)) for text in row["never"]]
         for name, text, is_right in checks:
             counts.update({name: 1, f"{name} right": is_right})
-            failures += [] if is_right else [f"  {row['family']} {name}: {text} | {' / '.join(row['messages'])}"]
+            failures += [] if is_right else [f"  {_name(row)} {name}: {text} | {' / '.join(row['messages'])}"]
         kept = [text for text in row["stay"] if _is_in(facts, text)]
         quiet = sum(_is_in(certain, text) for text in kept)
         counts.update({"stay without a question": len(kept), "stay without a question right": quiet})
-        failures += [f"  {row['family']} questioned: {text}" for text in kept if not _is_in(certain, text)]
+        texts = {fact.fact_id: fact.statement for fact in all_facts}
+        failures += [
+            f"  {_name(row)} questioned: {fact.statement} <- {texts[fact.questioned_by or '']}"
+            for fact in facts
+            if fact.questioned_by and any(_is_in([fact], text) and not _is_in(certain, text) for text in kept)
+        ]
         counts.update({"row": 1, "row right": all(is_right for *_, is_right in checks)})
     return counts, failures
 
@@ -75,11 +80,12 @@ def read_statements(_row: Row, message: str) -> list[Statement]:
 def gold_statements(row: Row, message: str) -> list[Statement]:
     """The sentences that have a labelled text, with what is read in them; of the others what may be a change."""
     found: list[Statement] = []
-    for match in _SENTENCE.finditer(message):
-        sentence = match[0].strip()
-        if any(text in sentence or sentence in text for text in [*row["stay"], *row["end"]]):
-            found.append(_gold(sentence))
-        elif sentence[-1:] not in "?？" and (unread := unread_change(sentence, _bearer(sentence))) is not None:
+    for sentence in read_sentences(message):
+        own = [clause for clause in sentence.clauses if clause.foreign is None and not clause.is_question]
+        text = message[own[0].start : own[-1].end].strip() if own else sentence.text
+        if any(label in sentence.text or sentence.text in label for label in [*row["stay"], *row["end"]]):
+            found.append(_gold(text))
+        elif own and (unread := unread_change(text, _bearer(text))) is not None:
             found.append(unread)
     return found
 
@@ -103,6 +109,16 @@ def _recorded(row: Row, reader: Callable[[Row, str], list[Statement]]) -> Iterat
             yield RecordedStatement(
                 one, f"e{at}.fact.{number}", f"e{at}", f"{at:04}.{number:02}", day, "d", FactOrigin.USER_STATED
             )
+
+
+def _name(row: Row) -> str:
+    return str(row.get("family") or row.get("id"))
+
+
+def _stated_first(row: Row, facts: Sequence[Fact], text: str) -> list[Fact]:
+    """The facts of the message that states a text first; a correction may repeat it."""
+    event = next((f"e{at}" for at, message in enumerate(row["messages"], 1) if text in message), "")
+    return [fact for fact in facts if event in fact.evidence]
 
 
 def _is_in(facts: Sequence[Fact], text: str) -> bool:

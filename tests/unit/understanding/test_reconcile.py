@@ -64,7 +64,7 @@ def test_a_repeated_statement_is_evidence_whatever_its_word_order_and_particles(
     ],
 )
 def test_the_same_signs_in_another_order_are_another_statement(first: str, second: str) -> None:
-    assert statuses(said(1, first), said(2, second))[second] == "active"
+    assert statuses(said(1, first), said(2, second)) == {first: "active", second: "active"}
     assert statuses(said(1, first, slot="age"), said(2, second, slot="age")) == {first: "superseded", second: "active"}
 
 
@@ -76,6 +76,22 @@ def test_a_likely_statement_is_a_candidate_that_replaces_nothing_until_it_is_sai
     certain = said(3, "我住在石家庄", slot="location")
     assert statuses(home, moved, certain) == {"我住在天津": "superseded", "我住在石家庄": "active"}
     assert statuses(home, moved, answered(3, 2, AnswerKind.CONFIRMED))["我住在石家庄"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("我女儿的生日是3月12日", "我女儿的生日是12月3日"),
+        ("我的工号是 1203", "我的工号是 1230"),
+        ("I don't drink coffee after noon", "For months now I drink coffee at any hour"),
+    ],
+)
+def test_another_value_or_the_opposite_of_one_thing_questions_the_older_also_without_a_verb_of_change(
+    first: str, second: str
+) -> None:
+    old, new = facts_of(said(1, first, is_negative="n't" in first), said(2, second))
+    assert (old.status, old.questioned_by) == (FactStatus.ACTIVE, new.fact_id)
+    assert new.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)
 
 
 def test_a_superseded_statement_that_is_said_again_is_active_again() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync.understanding.changes.verbs import find_change, is_change, unread_change
+from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.model import Change, Level
 
 
@@ -39,7 +39,7 @@ def test_a_verb_of_change_says_what_it_does_and_the_former_value(
     ],
 )
 def test_what_is_for_once_or_names_no_change_changes_nothing(sentence: str) -> None:
-    assert not is_change(sentence)
+    assert find_change(sentence)[0] in {None, Change.ADDS}
     assert unread_change(sentence, "user") is None
 
 
@@ -52,3 +52,16 @@ def test_a_change_that_cannot_be_read_is_the_whole_sentence_and_counts_only_besi
         Level.LIKELY,
         True,
     )
+
+
+def test_a_verb_of_moving_or_of_work_says_what_changed_if_it_is_the_users() -> None:
+    sentences = (
+        "我跳槽去腾讯了",
+        "我搬到宁波了",
+        "I've moved to Porto",
+        "I quit my job",
+        "楼上那户搬走了",
+        "She moved to Galway",
+    )
+    slots = [one.slot for sentence in sentences if (one := unread_change(sentence, "user")) is not None]
+    assert slots == ["employer", "home", "home", "employer", None, None]
