@@ -72,7 +72,7 @@ export interface CodeSentJson {
 }
 
 export interface CommandJson {
-  command: 'clean' | 'delete' | 'save' | 'search' | 'sensitive' | 'settings' | 'show' | 'skip' | 'undo' | null;
+  command: 'clean' | 'delete' | 'facts' | 'forget_last' | 'pause' | 'remember' | 'save' | 'search' | 'sensitive' | 'settings' | 'show' | 'skip' | 'undo' | null;
   config?: DailyConfigJson;
   done: boolean;
   eventId?: string | null;

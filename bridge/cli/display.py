@@ -19,13 +19,17 @@ SEMANTIC_NOTICES: Final = {  # printed with an answer that was not searched by w
 }
 _MARKS_ZH: Final = {"important": "重要", "outdated": "过时", "reviewed": "已复核", "expired": "已过期"}
 _COMMANDS_ZH: Final = """没有听懂，什么也没有做。能听懂的有：
-  记住这个 · 记住这个：…      保存当前对话，或一句话
+  记住我的柜子是12号 · 忘记我的过敏 · 你记得我什么
+  记住这个                    保存当前对话
+  忘掉刚才的                  以后别记了（不再保存）
   不要保存 · 标记为敏感对话    清除本次对话，之后也不保存
   搜索记忆: …                 查看今日记忆
   删除记忆: … · 删除记忆: … 确认   撤销
   清理旧记忆                  记忆设置 · 记忆设置: 名称=值"""
 _COMMANDS_EN: Final = """Not understood; nothing was done. What is understood:
-  save this · save this: …              keep this conversation, or a sentence
+  remember that my locker is 12 · forget my allergy · what do you remember about me?
+  save this                             keep this conversation
+  forget what I just said               stop remembering things (save no more of it)
   don't save this · this is sensitive   erase this conversation, save no more of it
   search memory: …                      today's memory
   delete memory: … · delete memory: … confirm   undo

@@ -60,6 +60,7 @@ FAST_COMMANDS: Final[Mapping[tuple[str, ...], FastCommand]] = {
         options={
             "--importance": Option("importance", float),
             "--key": Option("key"),
+            "--session-id": Option("session_id"),
             "--project": Option("project"),
         },
     ),

@@ -30,6 +30,7 @@ def update(
     importance: float | None = None,
     key: str | None = None,
     project: str | None = None,
+    session_id: str | None = None,
 ) -> Request:
     params = _without_none(
         userMessage=text_argument(user_message),
@@ -37,6 +38,7 @@ def update(
         importance=importance,
         idempotencyKey=key,
         projectPath=folder_option(project),
+        sessionId=session_id,
     )
     return Request("memory/update", params, display.show_update)
 

@@ -12,6 +12,21 @@ from sync.daily.record_service import ChangeResult
 from sync.daily.records.maintenance import RecordMerge
 from sync.daily.service import Review
 
+CommandName = Literal[
+    "save",
+    "skip",
+    "sensitive",
+    "search",
+    "show",
+    "delete",
+    "clean",
+    "settings",
+    "undo",
+    "remember",
+    "forget_last",
+    "pause",
+    "facts",
+]
 DailyMarkJson = Literal["important", "outdated", "reviewed", "expired"]
 
 
@@ -113,7 +128,7 @@ class CommandJson(TypedDict):
     `message` is for the person, in the language of the command. What else there is depends on the command.
     """
 
-    command: Literal["save", "skip", "sensitive", "search", "show", "delete", "clean", "settings", "undo"] | None
+    command: CommandName | None
     done: bool
     message: str
     recall: bool

@@ -130,12 +130,6 @@ def has_other_clauses(older: str, newer: str) -> bool:
     return any(not content <= said for content in clauses)
 
 
-def says_the_same(one: str, other: str) -> bool:
-    """Whether the content of one text is all in the other: I like tea, I love green tea."""
-    left, right = content_of(one), content_of(other)
-    return bool(left) and bool(right) and (left <= right or right <= left)
-
-
 def without_part(text: str, part: str) -> str | None:
     """What a statement that lists several things says without one of them; None if it does not list it.
 

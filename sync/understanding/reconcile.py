@@ -14,6 +14,7 @@ from sync.understanding.changes.effects import Effect, effect_of
 from sync.understanding.fact_draft import FactDraft
 from sync.understanding.likeness import ActiveFacts, has_other_clauses, statement_key, without_part
 from sync.understanding.model import (
+    REMEMBER,
     TRUSTED,
     USER_SUBJECT,
     AnswerKind,
@@ -218,7 +219,7 @@ class _FactBook:
         return is_same and draft.statement.is_negative == said.statement.is_negative
 
     def _add_evidence(self, fact_id: str, said: RecordedStatement) -> None:
-        """Add a repeated statement. The user's own words make a candidate active; a retracted fact stays retracted."""
+        """Add a repeated statement. The user's own words make a candidate active, a retracted fact only their wish."""
         draft = self._draft_to_change(fact_id)
         self._names[said.fact_id] = fact_id
         draft.statement_ids.append(said.fact_id)
@@ -231,7 +232,7 @@ class _FactBook:
         if is_trusted and is_dated and self._may_change(said, [fact_id], after=after):
             draft.valid_until = statement.valid_until  # a plan of last year is one of this year again
         is_open = draft.status is FactStatus.CANDIDATE or draft.questioned_by is not None
-        if is_trusted and is_open and draft.status is not FactStatus.RETRACTED:
+        if is_trusted and (statement.reader == REMEMBER if draft.status is FactStatus.RETRACTED else is_open):
             self._activate(fact_id, said, statement, self._effects_of(fact_id, said, statement))
         draft.devices |= {said.device_id} if is_trusted else set()
 

@@ -1,19 +1,20 @@
 """The use cases of facts: list, review, confirm, reject, edit, retract, explain. An answer is one event."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sync.clock import Clock
+from sync.clock import Clock, new_event_id
 from sync.db.engine import Transaction
 from sync.log import store as log_store
+from sync.log.event_types import MEMORY_FACT
 from sync.log.log import EventLog, resolve_ids
-from sync.log.model import Event, EventDraft
+from sync.log.model import Door, Event, EventDraft, project_id_for
 from sync.redaction import Redactor
 from sync.understanding import answers
 from sync.understanding.changes.service import ForeignChangeService
-from sync.understanding.likeness import says_the_same
-from sync.understanding.model import Fact, FactAnswer, RecordedStatement
+from sync.understanding.fact_events import statement_draft
+from sync.understanding.model import REMEMBER, Fact, FactAnswer, RecordedStatement, Statement
 from sync.understanding.projection import FactProjection, Facts
 
 
@@ -34,6 +35,7 @@ class FactService:
     def __init__(self, log: EventLog, redactor: Redactor, clock: Clock) -> None:
         self._log = log
         self._redactor = redactor
+        self._clock = clock
         self.projection = FactProjection(lambda: log.own_device_ids, clock)
         self.changes = ForeignChangeService(log, redactor, clock, self.projection)
 
@@ -49,17 +51,30 @@ class FactService:
         statements, verdicts = tuple(facts.statements_of(fact)), tuple(facts.answers_of(fact))
         return FactExplanation(fact, statements, verdicts, replaced, facts.by_id.get(fact.superseded_by or ""))
 
-    async def find_stating(self, text: str) -> list[Event]:
-        """The events of the active facts that say what a text says, and the exchanges in which they were stated."""
+    async def events_of(self, chosen: Sequence[Fact]) -> list[Event]:
+        """The events of facts, and the exchanges in which they were stated."""
         facts = await self.current()
-        said = [fact for fact in facts.active if says_the_same(text, fact.statement)]
-        statements = [one for fact in said for one in facts.statements_of(fact)]
+        statements = [one for fact in chosen for one in facts.statements_of(fact)]
         names = dict.fromkeys(name for one in statements for name in (one.event_id, one.fact_id))
 
         def read(connection: Transaction) -> list[Event]:
             return [event for name in names if (event := log_store.find_event(connection, name)) is not None]
 
         return await self._log.database.read(read)
+
+    async def remember(self, statement: Statement, session_id: str | None, project_path: str | None) -> Fact:
+        """Record what the user asks to be remembered; the fact that it makes, or repeats."""
+        place = EventDraft(
+            type=MEMORY_FACT,
+            payload=self._redactor.clean_payload({}),
+            project_id=project_id_for(project_path),
+            project_path=None if project_path is None else self._redactor.clean(project_path),
+            session_id=session_id,
+            event_id=new_event_id(self._clock),
+            door=Door.COMMAND,
+        )
+        draft = statement_draft(statement, place, str(place.event_id), self._redactor, extractor=REMEMBER)
+        return await self._append(lambda _: draft, str(draft.event_id))
 
     async def confirm(self, fact_id: str) -> Fact:
         """Make a candidate active, keep a questioned fact, or bring back a retracted one. Raises InvalidInput."""
@@ -96,10 +111,13 @@ class FactService:
         """Record an answer that is decided on the newest facts; return the fact after it."""
         fact_id = await self._resolved(name)
 
+        return await self._append(lambda facts: draft_of(facts, fact_id=fact_id), fact_id)
+
+    async def _append(self, draft_of: Callable[[Facts], EventDraft], fact_id: str) -> Fact:
         def work(connection: Transaction) -> Fact:
-            draft = draft_of(self.projection.read(connection), fact_id=fact_id)
+            draft = draft_of(self.projection.read(connection))
             self._log.append_in(connection, [draft])
-            return answers.find_fact(self.projection.read(connection), str(draft.payload.value["fact_id"]))
+            return answers.find_fact(self.projection.read(connection), str(draft.payload.value.get("fact_id", fact_id)))
 
         fact = await self._log.database.write(work)
         self._log.changed.increment()

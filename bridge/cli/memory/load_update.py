@@ -32,7 +32,10 @@ def update(
     importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same call again records nothing new.")] = None,
     project: Annotated[str | None, typer.Option(help="Path of the project this was about.")] = None,
+    session_id: Annotated[str | None, typer.Option(help="The conversation; its daily record is kept by it.")] = None,
 ) -> None:
     """Record one exchange."""
-    request = requests.update(user_message, ai_response, importance=importance, key=key, project=project)
+    request = requests.update(
+        user_message, ai_response, importance=importance, key=key, project=project, session_id=session_id
+    )
     run_command(request)

@@ -14,8 +14,8 @@ from sync.contract.daily import CommandJson
 from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
+from sync.daily.commands.fact_commands import FactCommands, read_wish
 from sync.daily.conversation.command_parser import parse_command
-from sync.log.model import Event
 from sync.recall.relevance.message_signals import asks_for_memory
 
 
@@ -32,7 +32,7 @@ class Saying(Params, frozen=True):
 async def run_command(app: App, params: Saying) -> CommandJson:
     """Carry out a spoken command, in Chinese or English."""
     recalls = asks_for_memory(params.text, is_first=params.is_first)
-    asked = parse_command(params.text)
+    asked = parse_command(params.text) or read_wish(params.text)
     if asked is None:
         return {"command": None, "done": False, "message": "", "recall": recalls}
 
@@ -42,12 +42,10 @@ async def run_command(app: App, params: Saying) -> CommandJson:
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(app, asked))["hits"]
 
-    async def find_events(words: str) -> Sequence[Event]:
-        return await app.erasure.find_with_words(words) or await app.facts().find_stating(words.strip('"'))
-
-    eraser = ErasurePort(find_events, app.erasure.erase_and_confirm)
+    eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
+    facts = FactCommands(app.facts(), app.draft_builder.redactor)
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
     )
-    commander = CommandHandler(app.daily(), search, eraser, app.settings.recall.vector_provider)
+    commander = CommandHandler(app.daily(), search, eraser, app.settings.recall.vector_provider, facts)
     return contract.command_reply_to_json(await commander.handle(asked, here), recall=recalls)

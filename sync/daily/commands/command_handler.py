@@ -19,15 +19,17 @@ from sync.daily.commands.erasure_replies import (
     ErasurePort,
     describe_events,
     not_saved_reply,
+    paused_texts,
     pending_erasure_note,
 )
+from sync.daily.commands.fact_commands import FactCommands, which_fact
 from sync.daily.config import DailyConfig, Provider
 from sync.daily.conversation import current_conversation, store
 from sync.daily.conversation.command_parser import SpokenCommand, is_confirmation, split_confirmation
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn
-from sync.daily.model import Record, normalised_content
+from sync.daily.model import Record
 from sync.daily.pages.page_folders import EffectiveOptions
 from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.daily.records.maintenance import match_records, names_records
@@ -93,8 +95,11 @@ def configured_search(
 class CommandHandler:
     """Carries out commands."""
 
-    def __init__(self, daily: DailyService, search: Searcher, eraser: ErasurePort, provider: Provider) -> None:
+    def __init__(
+        self, daily: DailyService, search: Searcher, eraser: ErasurePort, provider: Provider, facts: FactCommands
+    ) -> None:
         self._daily = daily
+        self._facts = facts
         self._search = search
         self._erasure = eraser
         self._provider = provider
@@ -108,6 +113,10 @@ class CommandHandler:
             CommandKind.CLEAN: self._clean,
             CommandKind.SETTINGS: self._settings,
             CommandKind.UNDO: self._undo,
+            CommandKind.REMEMBER: self._remember,
+            CommandKind.FORGET_LAST: self._forget_last,
+            CommandKind.PAUSE: self._pause,
+            CommandKind.FACTS: self._list_facts,
         }
 
     async def handle(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
@@ -118,10 +127,7 @@ class CommandHandler:
 
     async def _save(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         if command.argument:
-            content = normalised_content(command.argument)
-            return _saved_reply(
-                command, await self._daily.record_service.add(None, None, content, context.project_path, ())
-            )
+            return await self._remember(command, context)
         resumed = await self._resume(context)
         session_id = context.session_id or (None if context.turns or resumed else await self._latest_session())
         request = RecordRequest(session_id, context.turns, project_path=context.project_path, is_explicit=True)
@@ -131,6 +137,15 @@ class CommandHandler:
             english = "Saving again from here; what was erased does not come back"
             return _reply(command, True, chinese, english, ())
         return _saved_reply(command, result)
+
+    async def _remember(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
+        done = await self._facts.remember(command.argument, context.session_id, context.project_path)
+        return _reply(command, done.done, done.chinese, done.english, event_id=done.fact_id)
+
+    async def _list_facts(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
+        del context
+        known = await self._facts.list_known()
+        return _reply(command, known.done, known.chinese, known.english)
 
     async def _latest_session(self) -> str:
         """This device's latest session. Raises InvalidInput if there is none."""
@@ -163,6 +178,13 @@ class CommandHandler:
             conversation, erased, since, was_named=named, minutes=minutes, chinese=command.is_chinese
         )
         return CommandReply(command, True, message, event_id=event_id)
+
+    async def _pause(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
+        """Record nothing more of this conversation; what was saved stays."""
+        session_id = (await self._conversation(context.session_id)).session_id
+        event_id = await self._daily.record_service.set_skipped(session_id)
+        texts = paused_texts(session_id, self._daily.worker.open_sessions.idle_ms // 60_000)
+        return _reply(command, True, *texts, event_id=event_id)
 
     async def _conversation(self, session_id: str | None) -> ConversationEvents:
         """A session's conversation; without an id this device's current one, which may be empty."""
@@ -217,7 +239,9 @@ class CommandHandler:
         records = match_records((await self._daily.current_records()).visible(), words.strip('"'))
         if records and names_records(records, words):
             return await self._remove_matching(command, records)
-        events = await self._erasure.find_events(words)
+        facts = await self._facts.find_named(words.strip('"'))
+        said = [*await self._erasure.find_events(words), *await self._facts.events_of(facts)]
+        events = list({event.event_id: event for event in said}.values())
         if not events and not records:
             return _reply(command, False, "没有找到这条记忆", "Nothing matches", ())
         if not is_confirmed and len(records) == 1 and all(event.type in RECORD_EVENT_TYPES for event in events):
@@ -229,7 +253,22 @@ class CommandHandler:
             f"找到：{listed}。还没有删除；说“删除记忆: {words} 确认”永久清除（不能撤销）",
             f'Found: {listed}. Nothing is deleted yet; "delete memory: {words} confirm" erases it for good',
         )
+        if len(facts) > 1:
+            texts = which_fact(facts[:MAX_LISTED], words)
         return _reply(command, False, *texts, records[:MAX_LISTED])
+
+    async def _forget_last(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
+        """Erase what was said last, after a confirmation."""
+        log = self._daily.events
+        events = await log.database.read(current_conversation.last_said, log.device_id, context.session_id)
+        if not events:
+            return _reply(command, False, "刚才没有保存过什么", "Nothing was saved a moment ago")
+        if command.argument:
+            return await self._erase_matching(command, events)
+        listed = describe_events(events[::-1], chinese=command.is_chinese)
+        chinese = f"刚才保存的：{listed}。还没有删除；说“忘掉刚才的 确认”永久清除（不能撤销）"
+        english = f'Saved last: {listed}. Nothing is deleted yet; "forget what I just said confirm" erases it for good'
+        return _reply(command, False, chinese, english)
 
     async def _remove_matching(self, command: SpokenCommand, records: Sequence[Record]) -> CommandReply:
         """Remove a daily record; if several match, list them instead."""

@@ -118,6 +118,18 @@ def _not_saved_reply_en(
     )
 
 
+def paused_texts(session_id: str | None, minutes: int) -> tuple[str, str]:
+    """The answer to "stop remembering things", in both languages."""
+    chinese, english = "本次对话", "this conversation"
+    if session_id is None:
+        chinese, english = f"停顿 {minutes} 分钟之前的内容", f"what comes before {minutes} minutes of silence"
+    again = 'what was saved stays, and other conversations are saved. Say "save this" to save again.'
+    return (
+        f"好的。从现在起，{chinese}不再保存，已保存的保留；别的对话照常保存。说“记住这个”即恢复。",
+        f"From now on nothing of {english} is saved; {again}",
+    )
+
+
 def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
     """What of an erasure is still pending; empty if nothing is."""
     if not erased.count:

@@ -47,10 +47,10 @@ def parse_command(message: str) -> SpokenCommand | None:
             and not (colon and kind is CommandKind.UNDO)
         ):
             return SpokenCommand(kind, about, chinese)
-    whole = text.rstrip("。.!！?？~ ")
+    whole, is_confirmed = split_confirmation(text.rstrip("。.!！?？~ "))
     for kind, pattern in WHOLE_PATTERNS.items():
-        if pattern.fullmatch(whole):
-            return SpokenCommand(kind, "", chinese)
+        if pattern.fullmatch(whole) and (not is_confirmed or kind is CommandKind.FORGET_LAST):
+            return SpokenCommand(kind, "confirm" if is_confirmed else "", chinese)
     if (with_argument := _without_colon(message)) is not None:
         kind, about = with_argument
         return SpokenCommand(kind, about, chinese)

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from sync.clock import is_process_session, parse_hlc
 from sync.daily.conversation import store
+from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.transcript import conversation_event_ids
 from sync.db.engine import Transaction
-from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED
-from sync.log.model import Event, is_imported
+from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED, MEMORY_FACT
+from sync.log.model import Door, Event, is_imported
 
 
 class ConversationEvents(msgspec.Struct, frozen=True):
@@ -64,6 +65,27 @@ def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int,
     sessions = {event.session_id for event in run}
     naming = [event for name in sorted(sessions) for event in _events_naming(connection, name)]
     return _conversation_of(None, [*run[::-1], *naming])
+
+
+def last_said(connection: Transaction, device_id: str, session_id: str | None) -> list[Event]:
+    """What the user said last on this device, or in a session, that is no command: newest first, with what it made."""
+    types = (*CONVERSATION_TYPES, MEMORY_FACT)
+    if session_id is not None:
+        events: Iterable[Event] = reversed(store.session_events(connection, session_id, types))
+    else:
+        events = store.newest_first(connection, device_id, types)
+    found: list[Event] = []
+    for event in events:
+        if is_imported(event) or not event.payload:
+            continue
+        found.append(event)
+        said = event.payload.get("question" if event.type == EXCHANGE_RECORDED else "content")
+        is_whole = event.type == EXCHANGE_RECORDED or event.door == Door.COMMAND or event.payload.get("role") == "user"
+        if is_whole and "." not in event.event_id:
+            if event.type == MEMORY_FACT or parse_command(str(said)) is None:
+                return found
+            found = []
+    return []
 
 
 def _events_naming(connection: Transaction, session_id: str) -> list[Event]:

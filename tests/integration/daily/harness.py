@@ -11,6 +11,7 @@ import pytest
 
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandReply, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort, ErasureStatus
+from sync.daily.commands.fact_commands import FactCommands, read_wish
 from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.extractive_summary import SummaryTurn
@@ -30,6 +31,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.log.model import Event
 from sync.system import atomic_swap
+from sync.understanding.service import FactService
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 IDLE_MINUTES = 30.0
@@ -109,9 +111,11 @@ class DailyHarness:
             self.searches.append(wanted)
             return self.search_results(wanted)
 
-        command = parse_command(text)
+        command = parse_command(text) or read_wish(text)
         assert command is not None
-        commander = CommandHandler(self.service, search, ErasurePort(self.find, self.erase), self.provider)
+        eraser = ErasurePort(self.find, self.erase)
+        facts = FactCommands(FactService(self.device.log, REDACTOR, self.device.clock), REDACTOR)
+        commander = CommandHandler(self.service, search, eraser, self.provider, facts)
         return await commander.handle(command, CommandContext(**here))
 
     async def find(self, words: str) -> list[Event]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sync.understanding.model import (
+    REMEMBER,
     AnswerKind,
     Change,
     Fact,
@@ -297,6 +298,8 @@ def test_a_retracted_or_rejected_fact_stays_so_when_it_is_said_again() -> None:
     for kind in (AnswerKind.RETRACTED, AnswerKind.REJECTED):
         (fact,) = facts_of(said(1, "我喜欢猫"), answered(2, 1, kind), said(3, "我喜欢猫"))
         assert fact.status is FactStatus.RETRACTED
+        (fact,) = facts_of(said(1, "我喜欢猫"), answered(2, 1, kind), said(3, "我喜欢猫", reader=REMEMBER))
+        assert fact.status is FactStatus.ACTIVE, "who asks to remember it wants it"
 
 
 def test_an_edit_keeps_the_id_and_the_evidence() -> None:

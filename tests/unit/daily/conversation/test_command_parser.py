@@ -280,8 +280,6 @@ ORDINARY = (
     "never forget that we ship on Friday",
     "forget that I said that",
     "forget that I asked",
-    "forget my last message",
-    "forget my previous question",
     "I forgot my password",
     "how do I forget my ex",
     "what if I forget that my lease ends in May",
