@@ -32,6 +32,7 @@ BROKEN_COPY: Final = "INDEX.broken-"
 TEMPLATE_FILE: Final = "memory/references/memory-note-template.md"
 MAX_NOTE_BYTES: Final = 256 * 1024
 MAX_NOTES: Final = 5_000  # files that are read of a project, those of the project before those of `share/`
+GOVERNING: Final = ("Status", "Strength", "Supersedes", "File")  # cells that follow the note
 INDEX_DEFAULTS: Final = ("Status", "Strength", "Kind", "Source")  # cells that count if the note's Meta lacks them
 
 NONE_TAKEN: Final[Mapping[str, str]] = {}
@@ -289,8 +290,11 @@ class NoteFolder:
         return path
 
 
-def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
-    """The index as the notes say it, and what had to change. Rows of notes that cannot be read stay."""
+def repaired_index(content: NoteFolderContent, written_ids: Collection[str] = ()) -> tuple[Index, list[str]]:
+    """The index as the notes say it, and what had to change. Rows of notes that cannot be read stay.
+
+    A row says what governs a note; its other cells are the person's, but for notes that were just written.
+    """
     index, changes = content.index, list[str]()
     if not content.is_index_readable:
         return index or new_index(), []
@@ -313,16 +317,14 @@ def repaired_index(content: NoteFolderContent) -> tuple[Index, list[str]]:
     rows = index.rows
     for note_id, file in content.notes.items():
         row = rows.get(note_id)
-        wanted = index_row(file)
-        if row is None:
-            changes.append(f"{note_id}: its row was missing")
-        elif any(row.get(name, value) != " ".join(value.split()) for name, value in wanted.items() if value):
-            changes.append(f"{note_id}: its row differed from the note")
-        else:
+        wanted = {name: " ".join(value.split()) for name, value in index_row(file).items()}
+        if row is not None:
+            names = [name for name in wanted if note_id in written_ids or name in GOVERNING or not row.get(name, "-")]
+            wanted = {name: wanted[name] for name in names if wanted[name] not in {"", row.get(name, wanted[name])}}
+        if not wanted:
             continue
-        index = index.with_row(
-            {name: " ".join(value.split()) for name, value in wanted.items() if value or row is None}
-        )
+        index = index.with_row({"Id": note_id, **wanted})
+        changes.append(f"{note_id}: its row {'was missing' if row is None else 'differed from the note'}")
     return index, changes
 
 

@@ -9,6 +9,7 @@ from sync.notes.model import (
     LIST_SEPARATOR,
     LOCAL,
     NOTES_PREFIX,
+    Audience,
     Layer,
     Note,
     NoteFile,
@@ -19,6 +20,21 @@ from sync.notes.note_format import render_note, with_bullet, with_meta
 
 TITLE_CHARS: Final = 60
 SOURCE_NAMES: Final[Mapping[Source, str]] = {"auto": "auto", "remember": "manual", "choice": "user", "init": "init"}
+SCOPES: Final[Mapping[Audience, str]] = {"personal": "narrow", "project": "medium", "team": "broad"}
+_DECIDED: Final = (
+    "优先",
+    "先",
+    "一律",
+    "统一",
+    "默认",
+    "总是",
+    "始终",
+    "必须",
+    "不",
+    "别",
+    "禁止",
+    "避免",
+)  # need no 优先
 _CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 _END: Final = " \t。．.；;，,！!"
 _LEADING_IN: Final = re.compile(r"^(?:在|当|in |when |while )\s*", re.IGNORECASE)
@@ -46,21 +62,19 @@ def principle_sentence(payload: Payload, *, is_bounded: bool) -> str:
         avoid = f"，避免{'、'.join(rejected)}" if rejected else ""
         reason = f"，因为{evidence}" if evidence else ""
         bounds = "（仅限该场景，情况变化后需重新确认）" if is_bounded else ""
-        return f"在{scene}中优先{choice}{avoid}{reason}{bounds}。"
+        prefer = "" if choice.startswith(_DECIDED) else "优先"
+        return f"在{scene}中{prefer}{choice}{avoid}{reason}{bounds}。"
     avoid = f"; avoid {', '.join(rejected)}" if rejected else ""
     reason = f", because {evidence}" if evidence else ""
     bounds = " (within this scene only; confirm it again when the situation changes)" if is_bounded else ""
     return f"In {scene}, prefer {choice}{avoid}{reason}{bounds}."
 
 
-def one_liners(payload: Payload, layer: Layer) -> list[str]:
-    """The sentences of the layers that the score card allows; the principle first, because it is injected."""
-    found = []
-    if layer in {Layer.L1, Layer.BOTH, Layer.WEAK_L1}:
-        found.append(principle_sentence(payload, is_bounded=layer is Layer.WEAK_L1))
-    if layer in {Layer.L0, Layer.BOTH}:
-        found.append(fact_sentence(payload))
-    return found
+def one_liner(payload: Payload, layer: Layer) -> str:
+    """The one sentence to inject: the principle if the score card allows it, else the fact."""
+    if layer is Layer.L0:
+        return fact_sentence(payload)
+    return principle_sentence(payload, is_bounded=layer is Layer.WEAK_L1)
 
 
 def title_of(payload: Payload) -> str:
@@ -79,7 +93,7 @@ def meta_of(payload: Payload, layer: Layer, *, note_id: str, now: str, session: 
         "Kind": "decision" if layer is Layer.L0 else "pattern",
         "Status": LOCAL if is_local else ACTIVE,
         "Strength": "validated" if payload.confidence == "high" else "hypothesis",
-        "Scope": payload.apply,
+        "Scope": SCOPES[payload.apply],
         "Audience": payload.apply,
         "Portability": "cross-project" if payload.apply == "team" else "project-only",
         "Source": SOURCE_NAMES[payload.source],
@@ -95,6 +109,7 @@ def new_note_text(payload: Payload, layer: Layer, *, note_id: str, now: str, ses
     """The text of a new note."""
     decision = {
         "Decision": payload.choice,
+        "Fact": fact_sentence(payload) if layer is Layer.BOTH else "",
         "Signals": payload.evidence,
         "Alternatives": LIST_SEPARATOR.join(payload.rejected),
         "Counter-signals": _bounds(payload) if layer is Layer.WEAK_L1 else "",
@@ -102,7 +117,7 @@ def new_note_text(payload: Payload, layer: Layer, *, note_id: str, now: str, ses
     return render_note(
         meta_of(payload, layer, note_id=note_id, now=now, session=session, supersedes=supersedes),
         when_to_load=[payload.scene],
-        one_liners=one_liners(payload, layer),
+        one_liner=one_liner(payload, layer),
         decision=decision,
         pointers=(),
     )

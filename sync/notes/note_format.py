@@ -44,7 +44,7 @@ def render_note(
     meta: Mapping[str, str],
     *,
     when_to_load: Sequence[str],
-    one_liners: Sequence[str],
+    one_liner: str,
     decision: Mapping[str, str],
     pointers: Sequence[str],
 ) -> str:
@@ -52,9 +52,10 @@ def render_note(
     lines = [f"# {meta['Title']}", "", f"## {META}", ""]
     lines += [f"- **{name}**: {meta.get(name, '')}".rstrip() for name in META_FIELDS]
     lines += ["", "## When to load", "", *(f"- {line}" for line in when_to_load)]
-    lines += ["", "## One-liner", "", *one_liners]
+    lines += ["", "## One-liner", "", one_liner]
     lines += ["", "## Context / Decision", ""]
-    lines += [f"- **{name}**: {decision.get(name, '')}".rstrip() for name in DECISION_FIELDS]
+    more = [name for name in decision if name not in DECISION_FIELDS and decision[name]]
+    lines += [f"- **{name}**: {decision.get(name, '')}".rstrip() for name in (*DECISION_FIELDS, *more)]
     lines += ["", "## Pointers", "", *(f"- {pointer}" for pointer in pointers)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -79,10 +79,10 @@ class NoteQueries:
         return NoteList((file,), opened.folder.base, tuple(opened.notices))
 
     async def _open(self, project: str) -> OpenNotes:
-        """The notes in agreement with log and INDEX.md; as they are if another process holds the write lock."""
+        """The notes, known to the log; as they are if another process holds the write lock."""
         if self._workspace.log.database.upkeep.is_locked_out:
             return await self._workspace.look(project)
-        async with self._workspace.open(project) as opened:
+        async with self._workspace.open(project, writes_files=False) as opened:
             return opened
 
     async def retrieve(self, project: str, message: str) -> Retrieved:

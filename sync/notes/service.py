@@ -30,7 +30,7 @@ ID_BYTES: Final = 4
 TEMPLATE: Final = render_note(
     {"Title": "一句话标题", "Id": "MEM-xxxxxxxx", "Status": "active", "Strength": "hypothesis"},
     when_to_load=["什么情形下需要这条记忆（1 到 3 条）"],
-    one_liners=["给助手的一句提醒：做什么，不做什么。"],
+    one_liner="给助手的一句提醒：做什么，不做什么。",
     decision={
         "Decision": "选择了什么",
         "Signals": "依据",

@@ -104,15 +104,23 @@ class NoteWorkspace:
         self._audits: dict[str, AuditState] = {}
 
     @asynccontextmanager
-    async def open(self, project: str) -> AsyncIterator[OpenNotes]:
-        """Hold the lock, with files, INDEX.md and log in agreement. Raises InvalidInput, StorageError."""
+    async def open(self, project: str, *, writes_files: bool = True) -> AsyncIterator[OpenNotes]:
+        """Hold the lock, with files, INDEX.md and log in agreement. Raises InvalidInput, StorageError.
+
+        A command that reads writes no files; the log learns what a person has changed all the same.
+        """
         async with self._lock.hold():
-            await asyncio.to_thread(self._journal.recover)
+            if writes_files:
+                await asyncio.to_thread(self._journal.recover)
             opened = await self.look(project)
             if opened.folder.exists():
-                before = self.clock.now().timestamp() - LEFTOVER_SECONDS
-                await asyncio.to_thread(opened.folder.remove_leftovers, before)
-                await finish_despite_cancel(self._reconcile(opened), WRITE_TIMEOUT)
+                if writes_files:
+                    before = self.clock.now().timestamp() - LEFTOVER_SECONDS
+                    await asyncio.to_thread(opened.folder.remove_leftovers, before)
+                    await finish_despite_cancel(self._repair_index(opened), WRITE_TIMEOUT)
+                elif opened.content.index is not None:
+                    opened.notices += repaired_index(opened.content)[1]
+                await finish_despite_cancel(self._record_edits(opened), WRITE_TIMEOUT)
             yield opened
 
     async def look(self, project: str) -> OpenNotes:
@@ -151,7 +159,7 @@ class NoteWorkspace:
         done = NoteFile(note_id_of(note, file, opened.content.row_id(file)), file, written, note)
         kind = MEMORY_NOTE_CREATED if expected is None else MEMORY_NOTE_UPDATED
         is_own = expected is None or not opened.in_repository or expected in opened.audit.taken
-        index_events = await self._index_events(opened)
+        index_events = await self._index_events(opened, done.note_id)
         await self.record(
             str(opened.folder.project),
             (kind, note_payload(done, with_text=opened.may_record(done), **more)),
@@ -188,24 +196,24 @@ class NoteWorkspace:
         deleted = (MEMORY_NOTE_DELETED, {"note_id": file.note_id, "by": by})
         await self.record(str(opened.folder.project), deleted, *index_events)
 
-    async def _index_events(self, opened: OpenNotes) -> list[NoteEvent]:
+    async def _index_events(self, opened: OpenNotes, *written_ids: str) -> list[NoteEvent]:
         """Bring INDEX.md into agreement after a write, and what to record of it.
 
         The note is written by then. An INDEX.md that cannot be written is repaired at the next open.
         """
         try:
-            written = await self._write_index(opened)
+            written = await self._write_index(opened, written_ids)
         except (StorageError, DocumentChanged) as error:
             opened.notices.append(f"INDEX.md could not be written: {error.message}")
             return []
         return [(MEMORY_INDEX_UPDATED, {"repairs": 0})] if written else []
 
-    async def _write_index(self, opened: OpenNotes) -> list[str]:
+    async def _write_index(self, opened: OpenNotes, written_ids: Collection[str] = ()) -> list[str]:
         """Bring INDEX.md into agreement with the notes; what changed. Again if another program wrote it meanwhile."""
         for attempt in range(SWAP_ATTEMPTS):
             content = await asyncio.to_thread(opened.folder.read, opened.taken_ids)
             opened.content = content
-            index, changes = repaired_index(content)
+            index, changes = repaired_index(content, written_ids)
             if not changes:
                 return []
             try:
@@ -218,16 +226,20 @@ class NoteWorkspace:
             return changes
         return []
 
-    async def _reconcile(self, opened: OpenNotes) -> None:
-        """Repair INDEX.md, and record the notes whose files another program or a person changed."""
-        project, repairs = str(opened.folder.project), list[str]()
+    async def _repair_index(self, opened: OpenNotes) -> None:
+        repairs = list[str]()
         try:
             if opened.content.notes or opened.content.index is not None:
                 repairs = await self._write_index(opened)
         except StorageError as error:  # a folder that only can be read; the notes can still be used
             opened.notices.append(f"INDEX.md could not be repaired: {error.message}")
         opened.notices += repairs
-        events: list[NoteEvent] = []
+        if repairs:
+            await self.record(str(opened.folder.project), (MEMORY_INDEX_UPDATED, {"repairs": len(repairs)}))
+
+    async def _record_edits(self, opened: OpenNotes) -> None:
+        """Record the notes whose files another program or a person changed."""
+        project, events = str(opened.folder.project), list[NoteEvent]()
         known = opened.audit.known
         for note_id, file in opened.notes.items():
             if note_id not in known:
@@ -239,8 +251,6 @@ class NoteWorkspace:
             events.append((kind, note_payload(file, with_text=opened.may_record(file), by="edit")))
         gone = [note_id for note_id in known if opened.content.is_gone(note_id)]
         events += [(MEMORY_NOTE_DELETED, {"note_id": note_id, "by": "edit"}) for note_id in gone]
-        if repairs:
-            events.append((MEMORY_INDEX_UPDATED, {"repairs": len(repairs)}))
         foreign = [note_id for note_id, file in opened.notes.items() if not opened.is_taken(file)]
         await self.record(project, *events, project_files=foreign)
         opened.audit = await self._audit(project)

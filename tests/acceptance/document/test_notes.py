@@ -322,14 +322,25 @@ def test_a_folder_of_lingxi_opens_unchanged_and_shared_notes_count(sidecar: Side
     assert files_below(project) == before
 
 
-def test_a_hand_edit_is_read_and_the_index_repaired(sidecar: Sidecar, project: Path) -> None:
+def test_commands_that_read_write_no_file_and_the_next_that_writes_repairs_the_index(
+    sidecar: Sidecar, project: Path
+) -> None:
     (first,) = remember(sidecar, project, POSTGRES)
     path, index = project / ".xiaobai" / first["file"], project / ".xiaobai" / "memory" / "INDEX.md"
-    path.write_text(path.read_text("utf-8").replace("选择数据库时：用 PostgreSQL", "数据库的选择"), "utf-8")
+    text = path.read_text("utf-8").replace("选择数据库时：用 PostgreSQL", "数据库的选择")
+    path.write_text(text.replace("validated", "enforced"), "utf-8")
+    files = files_below(project)
     answer = sidecar.call("notes/list", projectPath=str(project))
     assert answer["notes"][0]["title"] == "数据库的选择"
     assert any("row differed" in notice for notice in answer["notices"])
-    assert "| 数据库的选择 |" in index.read_text("utf-8")
+    sidecar.call("notes/retrieve", projectPath=str(project), message="帮我选择一个数据库")
+    sidecar.call("notes/sniff", projectPath=str(project), decisionPoint="选择数据库")
+    sidecar.call("notes/show", projectPath=str(project), id=first["noteId"])
+    assert files_below(project) == files
+    remember(sidecar, project, {**MYSQL, "scene": "缓存会话时"})
+    row = next(line for line in index.read_text("utf-8").splitlines() if first["noteId"] in line)
+    assert "| enforced |" in row
+    assert "| 选择数据库时：用 PostgreSQL |" in row, "what governs nothing is the person's"
     assert sidecar.call("notes/doctor", projectPath=str(project))["drift"] == []
 
 
@@ -397,8 +408,10 @@ def test_an_index_that_is_a_folder_is_named_and_left_alone(sidecar: Sidecar, pro
     assert files_below(index) == {"kept.txt": b"x"}
     (index / "kept.txt").unlink()
     index.rmdir()
-    sidecar.call("notes/list", projectPath=str(project))
-    assert index.read_text("utf-8").count("| MEM-") == 2, "later it is written from the notes"
+    (note, _) = sidecar.call("notes/list", projectPath=str(project))["notes"]
+    assert not index.exists()
+    sidecar.call("notes/archive", projectPath=str(project), id=note["id"])
+    assert index.read_text("utf-8").count("| MEM-") == 2, "the next command that writes makes it from the notes"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
