@@ -26,12 +26,9 @@ from sync.log.model import GLOBAL_PROJECT
 from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, TOOL_OUTPUT, item_part
 from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
 from sync.recall.query import ParsedQuery, is_context_dependent, parse_query
-from sync.recall.ranking.bm25 import term_weights
 from sync.recall.ranking.fusion import Preset
 from sync.recall.relevance.calibration import rare_weights
-from sync.recall.relevance.calibration_file import load_calibration
 from sync.recall.relevance.message_signals import MessageSignals, read_signals, without_continuation
-from sync.recall.text.tokenizer import content_terms
 from sync.texts.language import Language
 from sync.understanding.model import Fact, FactStatus
 
@@ -245,8 +242,7 @@ class ContextService:
     async def _continued(self, search: SearchRequest) -> list[Candidate]:
         """The last session that a message goes on with: the one it names, or the last one."""
         subject = without_continuation(search.query).strip()
-        rare = rare_weights(term_weights(content_terms(subject)), load_calibration().background) if subject else {}
-        if sum(rare.values()) < NO_SUBJECT:
+        if sum(rare_weights(subject).values()) < NO_SUBJECT:
             latest = await self._recall().latest(replace(search, limit=LATEST_ITEMS))
             return selection.asked_candidates(selection.session_of(latest), Reason.CONTINUATION)
         result = await self._recall().search(replace(search, query=subject, turns=(), preset=BY_WORDS))
@@ -305,7 +301,7 @@ class ContextService:
 
 
 def _threshold(hit: Hit) -> float:
-    return load_calibration().model_for(hit.evidence.cosines).threshold
+    return hit.threshold
 
 
 def _without_room(decided: Sequence[Candidate], hits: Sequence[Hit]) -> tuple[Candidate, ...]:

@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 
 from sync.notes.model import ARCHIVE, LOCAL, NoteFile
-from sync.recall.ranking.bm25 import term_weights
-from sync.recall.relevance.calibration import GENERIC_TERMS
+from sync.recall.relevance.calibration import rare_weights
 from sync.recall.relevance.message_signals import read_signals
-from sync.recall.text.tokenizer import content_terms, index_terms
+from sync.recall.text.tokenizer import index_terms
 
 SEMANTIC_WEIGHT: Final = 0.7
 KEYWORD_WEIGHT: Final = 0.3
@@ -21,11 +20,9 @@ MAX_RETRIEVED: Final = 2
 MIN_COVER: Final = 0.34  # of the message's weight, without meaning
 MIN_COVER_WITH_MEANING: Final = 0.15  # if the note is near by meaning
 MIN_MEANING: Final = 0.8  # of the best item's semantic score
-COVERED: Final = 0.5  # of a decision point's weight, which a note's scene and decision hold
+COVERED: Final = 0.75  # of a decision point's weight, which a note's scene and decision hold
 HEADLINE_FACTOR: Final = 1.5  # of terms in Title and When to load
 LOCAL_FACTOR: Final = 0.8
-
-_GENERIC: Final = GENERIC_TERMS | {"写", "一个", "怎么"}
 
 
 class RankedNote(msgspec.Struct, frozen=True):
@@ -41,20 +38,14 @@ class RankedNote(msgspec.Struct, frozen=True):
     label: str = ""
 
 
-def query_terms(text: str) -> dict[str, float]:
-    """The terms of a message with their weights, without words of requests in general."""
-    terms = term_weights(content_terms(text))
-    return {term: weight for term, weight in terms.items() if term not in _GENERIC}
-
-
 def is_searchable(text: str) -> bool:
     """Whether a message has a subject: not a greeting, and not empty."""
-    return bool(text.strip()) and not read_signals(text).is_small_talk and bool(query_terms(text))
+    return bool(text.strip()) and not read_signals(text).is_small_talk and bool(rare_weights(text))
 
 
 def rank(text: str, files: Iterable[NoteFile], meaning: Mapping[str, float] | None = None) -> list[RankedNote]:
     """The relevant notes, best first, at most two. `meaning`: semantic scores by note id; None without models."""
-    terms = query_terms(text)
+    terms = rare_weights(text)
     total = sum(terms.values())
     if not total:
         return []
@@ -71,9 +62,9 @@ def covering(decision_point: str, options: Sequence[str], ranked: Sequence[Ranke
     for one in ranked:
         note, decision = one.file.note, one.file.note.decision_field("Decision")
         said = "\n".join((*note.when_to_load, note.title, note.one_liner, decision))
-        is_option = not options or any(_cover(query_terms(option), said) >= COVERED for option in options)
-        is_decided = any(_cover(query_terms(option), decision) >= COVERED for option in options)
-        if is_option and _cover(query_terms(decision_point), said) >= (MIN_COVER if is_decided else COVERED):
+        is_option = not options or any(_cover(rare_weights(option), said) >= COVERED for option in options)
+        is_decided = any(_cover(rare_weights(option), decision) >= COVERED for option in options)
+        if is_option and _cover(rare_weights(decision_point), said) >= (MIN_COVER if is_decided else COVERED):
             return one
     return None
 

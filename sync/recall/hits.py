@@ -13,8 +13,7 @@ from sync.recall.model import Hit, ScoreParts, StoredItem
 from sync.recall.query import ParsedQuery, matches_phrases
 from sync.recall.ranking.conversations import group_conversations
 from sync.recall.ranking.fusion import FusedItem, Preset, score_factor
-from sync.recall.relevance.calibration import gather_evidence, rare_weights
-from sync.recall.relevance.calibration_file import load_calibration
+from sync.recall.relevance.calibration import gather_evidence, load_calibration, rare_weights
 from sync.recall.relevance.message_signals import read_signals
 from sync.recall.semantic.embedder import ModelPart
 from sync.recall.semantic.embedding_worker import model_parts
@@ -30,13 +29,14 @@ def with_relevance(
 ) -> list[Hit]:
     """The hits with their absolute relevance."""
     calibration, signals = load_calibration(), read_signals(query.text)
-    rare = rare_weights(query.terms, calibration.background)
+    rare = rare_weights(query.text)
     parts = [ModelPart(*part) for part in model_parts(model)]
     cosines = {} if vector_query is None else vector_query.cosines_of([hit.item.item_id for hit in hits], parts)
     weighed = []
     for hit in hits:
         evidence = gather_evidence(rare, hit.item.text, cosines.get(hit.item.item_id, {}))
-        weighed.append(replace(hit, relevance=calibration.relevance(signals, evidence), evidence=evidence))
+        relevance, threshold = calibration.relevance(signals, evidence), calibration.threshold(signals, evidence)
+        weighed.append(replace(hit, relevance=relevance, threshold=threshold, evidence=evidence))
     return weighed
 
 

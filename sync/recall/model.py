@@ -91,7 +91,8 @@ class TalkPart(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """An item with its neighbouring turns and the event ids of its near duplicates.
 
-    `relevance`: the probability that it matters for the query, 0 to 1, whatever else was found.
+    `relevance`: the probability that it matters for the query, 0 to 1, whatever else was found. `threshold`: the least
+    relevance that is given to a model.
     """
 
     item: StoredItem
@@ -101,6 +102,7 @@ class Hit(msgspec.Struct, frozen=True):
     duplicate_event_ids: tuple[str, ...] = ()
     talk_parts: tuple[TalkPart, ...] = ()
     relevance: float = 0.0
+    threshold: float = 1.0
     evidence: ItemEvidence = NO_EVIDENCE
 
 

@@ -13,14 +13,16 @@ from typing import Final
 import msgspec
 
 from sync.clock import Clock, to_unix_ms
-from sync.recall.ranking.bm25 import term_weights
+from sync.recall.ranking.bm25 import KIND_WEIGHTS, term_weights
 from sync.recall.text.date_expressions import DateSpan, NamedDay, find_date_span, named_days
-from sync.recall.text.tokenizer import content_terms, normalise, tokenize
+from sync.recall.text.pinyin import pinyin_words
+from sync.recall.text.tokenizer import TermKind, content_terms, normalise, tokenize
 
 MAX_QUERY_CHARS: Final = 8_000  # the last ones: a dialogue ends with its current subject
 MAX_TERMS: Final = 192  # the heaviest ones
 SHORT_QUERY_TERMS: Final = 24  # up to so many terms, a day is a filter
 CONTEXT_TURNS: Final = 3
+MAX_PINYIN_CHARS: Final = 80  # of a query that is read as pinyin too
 
 _QUOTED: Final = re.compile(
     r"(?<![:：] )(?<![:：])(?:\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|「([^」\n]{2,80})」|『([^』\n]{2,80})』)"
@@ -76,6 +78,8 @@ def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
     rest = text if span is None or span.is_calendar_date else f"{text[: span.start]} {text[span.end :]}"
     weights = term_weights(content_terms(rest) if rest.strip() else list(tokenize(text)))
     terms = {term: weights[term] for term in sorted(weights, key=lambda term: -weights[term])[:MAX_TERMS]}
+    if len(text) <= MAX_PINYIN_CHARS:
+        terms = _sound_alikes(text) | terms
     if span is None:
         return ParsedQuery(text, terms, phrases)
     is_filter = not span.is_calendar_date and "\n" not in text.strip() and len(terms) <= SHORT_QUERY_TERMS
@@ -98,6 +102,17 @@ def _names_no_subject(text: str) -> bool:
     words = re.findall(r"[a-z']+", folded)
     rest = re.sub(r"[a-z'\W_]+", "", folded)
     return _ANYTHING_CHINESE.fullmatch(rest) is not None and all(word in _ANYTHING_ENGLISH for word in words)
+
+
+def _sound_alikes(text: str) -> dict[str, float]:
+    """The terms of the Chinese words that a query in pinyin may mean, which share the weight of a part."""
+    return {
+        term.text: KIND_WEIGHTS[TermKind.PART] / len(words)
+        for words in pinyin_words(text)
+        for word in words
+        for term in tokenize(word)
+        if term.kind is TermKind.PAIR
+    }
 
 
 def _named_day(span: DateSpan, text: str) -> NamedDay:

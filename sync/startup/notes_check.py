@@ -16,5 +16,5 @@ async def check_notes(known_drift: Callable[[], Awaitable[tuple[int, list[str]]]
     if not differences:
         return HealthCheck("notes", ok=True, found=f"{count} projects; INDEX.md and notes agree")
     more = f" and {len(differences) - MAX_SHOWN} more" if len(differences) > MAX_SHOWN else ""
-    hint = "`xiaobai-memory notes list --project FOLDER` repairs INDEX.md; correct or remove a broken file."
+    hint = "The next command that writes a note repairs INDEX.md; correct or remove a broken file."
     return HealthCheck("notes", ok=False, found="; ".join(differences[:MAX_SHOWN]) + more, hint=hint)

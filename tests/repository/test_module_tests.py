@@ -133,7 +133,6 @@ PROTECTED_BY: Final = {
     "sync/lazy_recall.py": "integration/startup/test_lazy_imports.py",
     "sync/context/": "integration/context/test_service.py",
     "sync/recall/hits.py": "integration/recall/test_search.py",
-    "sync/recall/relevance/calibration_file.py": "unit/recall/relevance/test_calibration.py",
     "sync/services.py": "integration/startup/test_lazy_imports.py",
     "sync/settings/": "unit/settings/test_settings.py",
     "sync/startup/": "integration/db/rebuild/test_salvage.py",

@@ -83,6 +83,11 @@ def content_terms(text: str) -> list[Term]:
     return terms or list(tokenize(text))
 
 
+def dense_runs(text: str) -> list[str]:
+    """The runs of scripts without spaces in a text."""
+    return [dense for dense, _ in _runs(normalise(text)) if dense]
+
+
 def _runs(text: str) -> list[tuple[str, str]]:
     """Pairs of which one is empty: a run of a script without spaces, or a word."""
     return _RUNS.findall(text)

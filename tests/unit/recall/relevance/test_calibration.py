@@ -3,23 +3,31 @@
 import pytest
 from msgspec.structs import replace
 
-from sync.recall.ranking.bm25 import term_weights
-from sync.recall.relevance.calibration import ItemEvidence, features, gather_evidence, rare_weights
-from sync.recall.relevance.calibration_file import load_calibration
+from sync.recall.relevance.calibration import ItemEvidence, features, gather_evidence, load_calibration, rare_weights
 from sync.recall.relevance.message_signals import read_signals
-from sync.recall.text.tokenizer import content_terms
 
 
 def evidence_of(message: str, text: str) -> ItemEvidence:
-    rare = rare_weights(term_weights(content_terms(message)), load_calibration().background)
-    return gather_evidence(rare, text, {})
+    return gather_evidence(rare_weights(message), text, {})
 
 
-def test_common_words_weigh_little_and_single_characters_nothing() -> None:
-    rare = rare_weights({"部署": 1.0, "今天": 1.0, "署": 0.3}, {"今天": 0.1})
-    assert rare["部署"] == 1.0
-    assert rare["今天"] < 0.1
-    assert "署" not in rare
+def test_the_rarer_a_word_is_in_general_the_more_it_weighs() -> None:
+    rare = rare_weights("今天工作时对花生过敏")
+    assert "今天" not in rare
+    assert rare["工作"] < 0.5 < rare["过敏"]
+    assert rare_weights("make an allergy list")["make"] < rare_weights("make an allergy list")["allergi"] / 2
+
+
+def test_a_single_character_counts_as_a_word_and_not_as_a_part_of_another() -> None:
+    assert rare_weights("给猫买什么罐头好")["猫"] > 0.5
+    assert evidence_of("猫", "我家的猫叫咪咪").rare_share == 1.0
+    assert evidence_of("猫", "去动物园看熊猫").rare_share == 0.0
+    assert "熊" not in rare_weights("去看熊猫")
+
+
+def test_characters_in_a_row_that_are_no_common_word_are_a_word() -> None:
+    assert {"老灶", "爬虫"} <= {*rare_weights("老灶火锅"), *rare_weights("写爬虫")}
+    assert not {"据的", "的连"} & rare_weights("数据的连接").keys()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +41,7 @@ def test_common_words_weigh_little_and_single_characters_nothing() -> None:
 def test_an_item_that_holds_the_rare_words_of_a_message_is_relevant(message: str, text: str) -> None:
     calibration, signals = load_calibration(), read_signals(message)
     found = evidence_of(message, text)
-    assert calibration.relevance(signals, found) >= calibration.model_for({}).threshold
+    assert calibration.relevance(signals, found) >= calibration.threshold(signals, found)
     assert calibration.relevance(signals, evidence_of(message, "今天天气不错，我们去散步")) < 0.5
 
 

@@ -2,11 +2,11 @@
 
 from sync.recall.text.tokenizer import normalise
 from sync.recall.text.traditional_characters import SIMPLIFIED
-from tests.unit.recall.text.generate_traditional_characters import MODULE, generate
+from tests.unit.recall.text.generate_traditional_characters import TABLE, generate
 
 
 def test_the_table_is_what_the_installed_opencc_generates() -> None:
-    assert MODULE.read_text("utf-8") == generate()
+    assert TABLE.read_text("utf-8") == generate()
 
 
 def test_no_simplified_form_is_itself_replaced() -> None:
