@@ -11,10 +11,12 @@ from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
+from sync.understanding import store
 from sync.understanding.dates.plan_dates import last_day_of
 from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
-from sync.understanding.model import FactKind, Statement
+from sync.understanding.likeness import content_of
+from sync.understanding.model import Change, FactKind, Statement
 
 
 def fact_extractor(
@@ -36,9 +38,19 @@ def fact_extractor(
             exchange = replace(exchange, event_id=new_event_id(clock))
         elif log_store.find_event(connection, exchange.event_id) is not None:
             return drafts
-        return [exchange, *messages, *statement_drafts(statements, exchange, redactor)]
+        return [exchange, *messages, *statement_drafts(_counting(connection, statements), exchange, redactor)]
 
     return add_facts
+
+
+def _counting(connection: Transaction, statements: list[Statement]) -> list[Statement]:
+    """Leave out the changes that no known fact can be meant by."""
+
+    def counts(statement: Statement) -> bool:
+        is_named = statement.slot is not None or statement.change is Change.CORRECTS
+        return not statement.is_tentative or is_named or store.names_fact(connection, content_of(statement.text))
+
+    return [one for one in statements if counts(one)]
 
 
 def _limited(statement: Statement, today: date) -> Statement:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
+import msgspec
 from sqlalchemy import bindparam, text
 
 from sync.db.engine import Transaction
@@ -11,6 +12,10 @@ from sync.log.model import DOOR_FIELD
 
 _RECORDED: Final = text("select 1 from events where position = :position and event_id = :id")
 _WITHOUT_DOOR: Final = text("select 1 from events where type = :type and instr(extra, :door) = 0 limit 1")
+_NAMING: Final = text(
+    "select 1 from events, json_each(:words) as words"
+    " where events.type = :type and instr(lower(events.payload), words.value) limit 1"
+)
 
 _FOREIGN: Final = text("select 1 from events where type in :types and device_id not in :own limit 1").bindparams(
     bindparam("types", expanding=True), bindparam("own", expanding=True)
@@ -20,6 +25,12 @@ _FOREIGN: Final = text("select 1 from events where type in :types and device_id 
 def has_foreign_facts(connection: Transaction, own_device_ids: Collection[str]) -> bool:
     """Whether another device stated or answered anything; it need not have registered."""
     return connection.execute(_FOREIGN, {"types": FACT_TYPES, "own": [*own_device_ids]}).first() is not None
+
+
+def names_fact(connection: Transaction, words: Collection[str]) -> bool:
+    """Whether the event of a fact has any of these words, in lower case."""
+    values = {"type": MEMORY_FACT, "words": msgspec.json.encode(sorted(words)).decode()}
+    return connection.execute(_NAMING, values).first() is not None
 
 
 def are_recorded(connection: Transaction, events: Iterable[tuple[int, str]]) -> bool:

@@ -16,7 +16,7 @@ from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Event, EventDraft, Origin
 from sync.log.projections.registry import ERASURE
-from sync.understanding.answers import edit_draft, find_fact, retraction_draft
+from sync.understanding.answers import confirmation_draft, edit_draft, find_fact, retraction_draft
 from sync.understanding.capture import fact_extractor
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.model import Fact, FactKind, FactSection, FactStatus, Statement
@@ -88,6 +88,30 @@ async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
     device.clock.advance(86_400.0)
     assert list((await texts(device, projection)).values()) == ["superseded", "active", "active"]
     assert set((await texts(device)).values()) == {"active"}, "without a clock"
+
+
+async def record(device: Device, message: str, number: int) -> None:
+    exchange = EventDraft("exchange_recorded", REDACTOR.clean_payload({"question": message}), event_id=f"evt_{number}")
+    add_facts = fact_extractor(message, REDACTOR, device.clock)
+    await device.log.append(await device.database.write(add_facts, [exchange]))
+
+
+async def test_a_change_that_cannot_be_read_is_recorded_only_where_a_fact_may_be_meant(device: Device) -> None:
+    projection = FactProjection()
+    await record(device, "定投已经停了。", 1)
+    assert await device.log.newest_position(["memory_fact"]) == 0
+    await state(device, "我每个月定投两千块基金", number=2)
+    await record(device, "定投已经停了。", 3)
+    investment, change = (await facts_of(device, projection)).facts
+    assert (investment.status, investment.questioned_by) == (FactStatus.ACTIVE, change.fact_id)
+    assert (change.statement, change.waits) == ("定投已经停了", True)
+    kept = await device.database.write(
+        lambda connection: device.log.append_in(
+            connection, [confirmation_draft(projection.read(connection), investment.fact_id, REDACTOR)]
+        )
+    )
+    assert kept
+    assert [fact.waits for fact in (await facts_of(device, projection)).facts] == [False, False]
 
 
 async def test_another_program_proposes_and_the_user_decides(device: Device) -> None:
