@@ -62,11 +62,14 @@ def _passage_at(message: str, sentences: Sequence[Sentence], start: int, end: in
     touched = [one for one in sentences if one.start < end and start < one.end]
     clauses = [clause for one in touched for clause in (*one.clauses[:-1], replace(one.clauses[-1], end=one.end))]
     quoted = [number for number, clause in enumerate(clauses) if clause.start < end and start < clause.end]
-    if not quoted or len(_text(message, clauses[quoted[0]], clauses[quoted[-1]])) > MAX_STATEMENT_LENGTH:
+    if not quoted or len(_text(message, clauses[quoted[0]], clauses[quoted[0]])) > MAX_STATEMENT_LENGTH:
         return None
-    first, last = quoted[0], quoted[-1]
+    first = last = quoted[0]
+    while last < quoted[-1] and len(_text(message, clauses[first], clauses[last + 1])) <= MAX_STATEMENT_LENGTH:
+        last += 1
     is_own = not any(one.foreign or one.is_question for one in clauses[first : last + 1])
     size = sum(len(letters_of(_text(message, clauses[at], clauses[at]))) for at in quoted)
+    is_certain = is_own and last == quoted[-1] and letter_count >= MIN_SHARE * size
 
     def is_wider(left: int, right: int, added: int) -> bool:
         if not 0 <= added < len(clauses) or (is_own and (clauses[added].foreign or clauses[added].is_question)):
@@ -77,7 +80,7 @@ def _passage_at(message: str, sentences: Sequence[Sentence], start: int, end: in
         first -= 1
     while is_wider(first, last + 1, last + 1):
         last += 1
-    return Passage(_text(message, clauses[first], clauses[last]), is_own and letter_count >= MIN_SHARE * size)
+    return Passage(_text(message, clauses[first], clauses[last]), is_certain)
 
 
 def _text(message: str, first: Clause, last: Clause) -> str:

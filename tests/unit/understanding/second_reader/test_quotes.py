@@ -54,6 +54,14 @@ def test_of_a_long_sentence_the_clauses_around_the_quote_are_kept_those_before_i
     assert passage.is_certain
 
 
+def test_of_a_quote_that_is_longer_than_a_statement_its_first_clauses_are_kept_and_are_not_certain() -> None:
+    quote = "，".join(["我对花生过敏", *["夏天的晚上经常能听到青蛙叫"] * 12])
+    passage = find_passage(quote, f"{quote}。")
+    assert passage is not None
+    assert passage.text.startswith("我对花生过敏，")
+    assert (len(passage.text) <= MAX_STATEMENT_LENGTH, passage.is_certain) == (True, False)
+
+
 def test_a_clause_that_is_longer_than_a_statement_has_no_passage() -> None:
     assert find_passage("我养猫", "我养猫" + "又养了一只" * 40) is None
 
