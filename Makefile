@@ -63,8 +63,11 @@ bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine
 bench-recall: setup  ## what recall finds and how fast: DATA=folder of the labelled sets, COUNT=100000
 	@$(PY) -m tests.bench.bench_recall $(DATA)
 
-bench-understanding: setup  ## what the rules read in labelled messages: DATA=folder of the labelled sets
-	@$(PY) -m tests.bench.bench_understanding $(DATA)
+bench-understanding: setup  ## what is read in labelled messages: DATA=folder of the labelled sets, VERBOSE=1
+	@$(PY) -m tests.bench.bench_understanding $(DATA) $(if $(VERBOSE),--verbose)
+
+fit-understanding: setup  ## fit the weights of the scorer on tests/data/statements: FIGURES=1 CURVE=1 (minutes each)
+	@OMP_NUM_THREADS=1 $(PY) -m tests.fit_understanding $(if $(FIGURES),--figures) $(if $(CURVE),--curve)
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)

@@ -140,7 +140,7 @@ def _choices(
     message: str, sentences: Sequence[Sentence], forms: Sequence[FoundForm], scores: Sequence[scorer.Score] | None
 ) -> Iterator[_Choice]:
     has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
-    is_mixed = scores is None and (has_foreign or names_another(message))
+    is_mixed = has_foreign or names_another(message)
     for number, sentence in enumerate(sentences):
         if sentence.foreign is not None:
             continue
@@ -173,7 +173,9 @@ def _level(form: FoundForm | None, score: scorer.Score | None, *, is_mixed: bool
     level = scorer.level_of(score)
     if not is_certain_form:
         return level
-    return Level.CERTAIN if level is not None else Level.LIKELY if score.own >= _RATHER_OWN else None
+    if is_mixed and level is not Level.CERTAIN:
+        return Level.LIKELY if score.own >= _RATHER_OWN else None
+    return Level.CERTAIN if score.own >= _RATHER_OWN else Level.LIKELY
 
 
 # --- the statement -------------------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""The weights of the scorer as a file: a JSON line, then word classes, keys of features, and a row of weights for each.
+
+A row is one integer with a lane of 32 bits a unit and a last lane that counts rows, so that a sum of rows is a sum of
+integers. In the file a weight is 4 bits, the number of a value in the code book.
+"""
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from sync.understanding.reading.sentence_features import KEY_BITS
+
+LANGUAGES: Final = ("zh", "en")
+FOLDER: Final = Path(__file__).parent
+_OFFSET: Final = 128  # added to each weight of a row, so that no lane is negative
+_KEY_BYTES: Final = KEY_BITS // 8
+
+Head = list[tuple[float, list[float]]]  # of each answer: its offset, and its weight for each hidden unit
+
+
+class ScorerWeights(msgspec.Struct, frozen=True):
+    """The weights of one language. `rows`: of each feature's key. `words`: the class of each word."""
+
+    name: str  # the beginning of the file's hash
+    units: int
+    scale: float
+    bias: list[float]
+    content_bias: list[float]
+    heads: dict[str, Head]
+    calibration: dict[str, tuple[float, float]]  # slope and offset of a head's logit
+    active: float  # `keep` from which a sentence is certain
+    candidate: float  # and likely
+    words: Mapping[str, str]
+    rows: Mapping[int, int]
+
+    def unpack(self, total: int) -> list[float]:
+        """The weights of a sum of rows."""
+        *lanes, count = struct.unpack(f"<{self.units + 1}I", total.to_bytes(4 * (self.units + 1), "little"))
+        return [(lane - _OFFSET * count) * self.scale for lane in lanes]
+
+
+def load_weights(language: str, folder: Path = FOLDER) -> ScorerWeights | None:
+    """Read the weights of a language; None if they are missing or their hash is not the one beside them."""
+    path = folder / f"weights-{language}.bin"
+    try:
+        content, expected = path.read_bytes(), path.with_suffix(".sha256").read_text("ascii").split()[0]
+    except (OSError, IndexError):
+        return None
+    digest = hashlib.sha256(content).hexdigest()
+    return _parse(content, digest[:8]) if digest == expected else None
+
+
+def describe_weights(folder: Path = FOLDER) -> list[str]:
+    """What the weights of each language are fitted on."""
+    paths = [folder / f"weights-{language}.bin" for language in LANGUAGES]
+    return [json.loads(path.read_bytes().partition(b"\n")[0])["fitted_on"] for path in paths if path.exists()]
+
+
+def _parse(content: bytes, name: str) -> ScorerWeights:
+    line, _, body = content.partition(b"\n")
+    header = json.loads(line)
+    words, rest = _split(body, header["words"])
+    keys, nibbles = _split(rest, header["features"] * _KEY_BYTES)
+    units, width = header["units"], header["units"] // 2
+    pairs = [_lanes(header["code_book"], pair) for pair in range(256)]
+    rows = {}
+    for number in range(header["features"]):
+        row = 1 << (32 * units)
+        for place, pair in enumerate(nibbles[number * width : (number + 1) * width]):
+            row |= pairs[pair] << (64 * place)
+        rows[int.from_bytes(keys[number * _KEY_BYTES : (number + 1) * _KEY_BYTES], "big")] = row
+    return ScorerWeights(
+        name,
+        units,
+        header["scale"],
+        header["bias"],
+        header["content_bias"],
+        header["heads"],
+        {head: (slope, offset) for head, (slope, offset) in header["calibration"].items()},
+        header["active"],
+        header["candidate"],
+        dict(pair.split(" ") for pair in zlib.decompress(words).decode().split("\n")),
+        rows,
+    )
+
+
+def _split(content: bytes, at: int) -> tuple[bytes, bytes]:
+    return content[:at], content[at:]
+
+
+def _lanes(code_book: Sequence[int], pair: int) -> int:
+    """Two lanes of a row: the weights of a byte."""
+    return (code_book[pair & 15] + _OFFSET) | ((code_book[pair >> 4] + _OFFSET) << 32)
+
+
+def pack_weights(
+    header: dict[str, Any], words: Mapping[str, str], keys: Sequence[int], codes: Sequence[bytes]
+) -> bytes:
+    """Write weights. `header`: all but the sizes; `codes`: of each key, a byte a unit, its number in the code book."""
+    packed = zlib.compress("\n".join(f"{word} {name}" for word, name in words.items()).encode(), 9)
+    line = json.dumps({**header, "words": len(packed), "features": len(keys)}, ensure_ascii=False)
+    nibbles = b"".join(bytes(low | high << 4 for low, high in zip(row[::2], row[1::2], strict=True)) for row in codes)
+    return line.encode() + b"\n" + packed + b"".join(key.to_bytes(_KEY_BYTES, "big") for key in keys) + nibbles

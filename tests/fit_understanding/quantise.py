@@ -1,0 +1,52 @@
+"""Fit what follows a network: its code book of 16 values, and the slope and offset that calibrate a head."""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+VALUES: Final = 16
+LARGEST: Final = 127
+ROUNDS: Final = 25
+
+Floats = NDArray[np.float32]
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """Weights as they are stored: values of a code book by their number, times a scale."""
+
+    scale: float
+    values: list[int]
+    codes: NDArray[np.uint8]
+
+    @property
+    def weights(self) -> Floats:
+        """The weights as they are read again."""
+        return (np.array(self.values, dtype=np.float32) * self.scale)[self.codes]
+
+
+def store(weights: Floats) -> Stored:
+    """Find the code book that is nearest to the weights (Lloyd)."""
+    scale = float(np.abs(weights).max()) / LARGEST
+    flat = np.sort((weights / scale).ravel())
+    centres = np.quantile(flat, (np.arange(VALUES) + 0.5) / VALUES)
+    for _ in range(ROUNDS):
+        edges = np.searchsorted(flat, (centres[1:] + centres[:-1]) / 2)
+        centres = np.array(
+            [part.mean() if len(part) else centre for part, centre in zip(np.split(flat, edges), centres, strict=True)]
+        )
+    codes = np.searchsorted((centres[1:] + centres[:-1]) / 2, weights / scale).astype(np.uint8)
+    return Stored(scale, np.round(centres).astype(int).tolist(), codes)
+
+
+def calibrate(logits: Floats, answers: NDArray[np.bool_]) -> tuple[float, float]:
+    """The slope and offset with which logits are probabilities (Platt), by Newton's method."""
+    columns = np.stack([logits.astype(np.float64), np.ones(len(logits))], axis=1)
+    found = np.array([1.0, 0.0])
+    for _ in range(30):
+        part = 1 / (1 + np.exp(-(columns @ found)))
+        slope = columns.T @ (part - answers)
+        bend = (columns * (part * (1 - part))[:, None]).T @ columns + 1e-6 * np.eye(2)
+        found = found - np.linalg.solve(bend, slope)
+    return float(found[0]), float(found[1])
