@@ -88,7 +88,7 @@ export interface ContextJson {
   context: string;
   hits: Array<HitJson>;
   partial: boolean;
-  silence?: '' | 'all_given' | 'nothing_relevant' | 'small_talk';
+  silence?: '' | 'all_given' | 'nothing_relevant' | 'off' | 'small_talk';
 }
 
 export interface CountJson {

@@ -134,8 +134,8 @@ class App:
             log_storage_errors=self._log_storage_errors,
             is_sidecar=self.is_sidecar,
         )
-        erase = self.erasure.request_texts
-        self.context = lazy_recall.context(self.log, self.memory_service, self.recall, self.facts, self.clock)
+        recall, facts, erase = self.recall, self.facts, self.erasure.request_texts
+        self.context = lazy_recall.context(self.log, self.memory_service, recall, facts, self.clock, self.settings)
         self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall, erase)
 
     def writable_document(self) -> MemoryFile:

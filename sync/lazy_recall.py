@@ -75,6 +75,7 @@ def context(
     recall_service: "Callable[[], RecallService]",
     fact_service: "Callable[[], FactService]",
     clock: Clock,
+    settings: Settings,
 ) -> "Callable[[], ContextService]":
     """What a model is given."""
 
@@ -82,7 +83,7 @@ def context(
     def opened() -> "ContextService":
         from sync.context.service import ContextService  # noqa: PLC0415 - at its first use
 
-        return ContextService(events, memory, recall_service, fact_service, clock)
+        return ContextService(events, memory, recall_service, fact_service, clock, settings.privacy.turn_block)
 
     return opened
 

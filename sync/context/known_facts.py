@@ -13,7 +13,7 @@ from sync.recall.index.extraction import item_part
 from sync.recall.model import StoredItem
 from sync.understanding.model import TRUSTED, Fact, FactSection, FactStatus
 
-MAX_EXTRA_CHARS: Final = 20  # of a text that says little more than a fact
+MAX_EXTRA: Final = 12  # letters of a text that says little more than a fact; a Chinese character is two
 MIN_CUT_CHARS: Final = 8  # of an outdated text at the end of a shortened one
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 WORK_SECTIONS: Final = frozenset({FactSection.TECHNICAL_PREFERENCES, FactSection.WORK_HABITS})
@@ -54,7 +54,7 @@ class KnownFacts:
         Empty if hardly anything else is left.
         """
         text = _without(item.text, self.outdated_texts.get(item.event_id, ()))
-        return text if text == item.text or len(_letters(text)) > MAX_EXTRA_CHARS else ""
+        return text if text == item.text or size_of(text) > MAX_EXTRA else ""
 
     def is_outdated(self, item: StoredItem) -> bool:
         """Whether an item says what the user has replaced, edited or taken back, and hardly anything else.
@@ -68,7 +68,7 @@ class KnownFacts:
     def only_states_facts(self, event_id: str, text: str) -> bool:
         """Whether a message says facts, and hardly anything else."""
         stated = self._of_event.get(event_id, ())
-        return bool(stated) and len(_letters(_without(text, (fact.statement for fact in stated)))) <= MAX_EXTRA_CHARS
+        return bool(stated) and size_of(_without(text, (fact.statement for fact in stated))) <= MAX_EXTRA
 
     def stated_in(self, item: StoredItem) -> Sequence[Fact]:
         """The facts whose text an item is, or which it states."""
@@ -152,5 +152,6 @@ def _without(text: str, parts: Iterable[str]) -> str:
     return text
 
 
-def _letters(text: str) -> str:
-    return _NOT_WORD.sub("", text)
+def size_of(text: str) -> int:
+    """How much a text says, in Latin letters."""
+    return sum(1 + ("\u3000" < letter <= "\u9fff") for letter in _NOT_WORD.sub("", text))

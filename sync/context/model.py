@@ -9,7 +9,8 @@ import msgspec
 from sync.context.budgets import TURN_CHARS, TURN_ITEMS
 from sync.recall.model import Hit, SearchRequest
 
-Silence = Literal["", "small_talk", "nothing_relevant", "all_given"]
+TurnBlock = Literal["all", "facts", "off"]
+Silence = Literal["", "small_talk", "nothing_relevant", "all_given", "off"]
 
 
 class Reason(Enum):

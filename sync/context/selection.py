@@ -10,34 +10,54 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sync.context.known_facts import MAX_EXTRA_CHARS
+from sync.context.known_facts import MAX_EXTRA, KnownFacts, size_of
 from sync.context.model import Candidate, Outcome, Reason
+from sync.log.authorship import ANSWER, Author
 from sync.recall.dedup import deduplicate
-from sync.recall.index.extraction import TOOL_OUTPUT, TURN_KINDS
+from sync.recall.index.extraction import TOOL_OUTPUT, TURN_KINDS, item_part
 from sync.recall.model import Hit, StoredItem
 from sync.recall.text.tokenizer import index_terms
+from sync.understanding.model import FactStatus
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
+STATEMENT_SHARE: Final = 0.1  # of the threshold, for what states a fact
 FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
 RECURRING_SHARE: Final = 0.6  # of a message's weight in an earlier question: that question recurs
+MAX_OTHERS: Final = 1  # lines of programs, files, models and devices that are not admitted
 SOURCES_OF_RECORD: Final = 2  # of a daily record that is relevant
+NO_FACTS: Final = KnownFacts()
 Threshold = Callable[[Hit], float]
 
 
-def relevant_candidates(hits: Sequence[Hit], threshold: Threshold) -> list[Candidate]:
-    """The hits, those below their threshold marked."""
-    passed = any(hit.relevance >= threshold(hit) for hit in hits)
-    share = COMPANION_SHARE if passed else 1.0
-    return [
-        Candidate(
-            hit,
-            Reason.RELEVANT,
-            needed := threshold(hit) * share,
-            Outcome.GIVEN if hit.relevance >= needed else Outcome.BELOW_THRESHOLD,
-        )
-        for hit in hits
-    ]
+def relevant_candidates(hits: Sequence[Hit], threshold: Threshold, facts: KnownFacts = NO_FACTS) -> list[Candidate]:
+    """The hits, those below their threshold marked.
+
+    What says something about the user needs a small part of it: a line costs little, a needed memory is worth much.
+    What others wrote needs the whole threshold, and is one line.
+    """
+
+    def own_threshold(hit: Hit) -> float:
+        states = any(fact.status is not FactStatus.RETRACTED for fact in facts.stated_in(hit.item))
+        return threshold(hit) * (STATEMENT_SHARE if states and _is_of_user(hit.item) else 1.0)
+
+    passed = any(hit.relevance >= own_threshold(hit) for hit in hits)
+    candidates, others = list[Candidate](), 0
+    for hit in hits:
+        is_others = not _is_of_user(hit.item)
+        needed = own_threshold(hit) * (COMPANION_SHARE if passed and not is_others else 1.0)
+        outcome = Outcome.GIVEN if hit.relevance >= needed else Outcome.BELOW_THRESHOLD
+        if is_others and outcome is Outcome.GIVEN:
+            others += 1
+            outcome = Outcome.GIVEN if others <= MAX_OTHERS else Outcome.OVER_LIMIT
+        candidates.append(Candidate(hit, Reason.RELEVANT, needed, outcome))
+    return candidates
+
+
+def _is_of_user(item: StoredItem) -> bool:
+    """Whether the user said it; the answer of an exchange stands with the user's question."""
+    is_answer = item_part(item.item_id, item.kind) == ANSWER and item.written.author is Author.MODEL
+    return item.written.is_users or (is_answer and item.written.is_proven)
 
 
 def fact_candidates(hits: Sequence[Hit], fact_ids: Collection[str]) -> list[Candidate]:
@@ -151,7 +171,7 @@ def _without_duplicates(
         same = next((at for at, other in enumerate(kept) if _is_stated_in(one, other, sources)), None)
         if same is None:
             kept.append(one)
-        elif len(hit.item.text) > len(kept[same].hit.item.text) + MAX_EXTRA_CHARS:
+        elif size_of(hit.item.text) > size_of(kept[same].hit.item.text) + MAX_EXTRA:
             kept[same] = replace(kept[same], hit=hit)
     return kept
 

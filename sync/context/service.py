@@ -14,7 +14,7 @@ from sync.context import selection, store
 from sync.context.block_lines import block_lines
 from sync.context.budgets import SESSION_TURN_CHARS, STABLE_CHARS
 from sync.context.known_facts import KnownFacts
-from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, TurnContext, TurnRequest
+from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, TurnBlock, TurnContext, TurnRequest
 from sync.context.stable_block import StableBlock, compose_block, framed
 from sync.context.turn_block import changed_line, newer_note, turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
@@ -23,7 +23,7 @@ from sync.log.authorship import ANSWER, Author
 from sync.log.event_types import FACT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import GLOBAL_PROJECT
-from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, TOOL_OUTPUT, item_part
+from sync.recall.index.extraction import DAILY_RECORD, EXCHANGE, FACT, TOOL_OUTPUT, item_part
 from sync.recall.model import MAX_LIMIT, Hit, Scope, SearchRequest
 from sync.recall.query import ParsedQuery, is_context_dependent, parse_query
 from sync.recall.ranking.fusion import Preset
@@ -63,8 +63,9 @@ class ContextService:
         recall: "Callable[[], RecallService]",
         facts: "Callable[[], FactService]",
         clock: Clock,
+        given: TurnBlock = "all",
     ) -> None:
-        self._log = events
+        self._log, self._turn_block = events, given
         self._memory = memory
         self._recall = recall
         self._facts = facts
@@ -102,6 +103,8 @@ class ContextService:
     async def turn(self, request: TurnRequest) -> TurnContext:
         """The block to put before a message; empty if nothing is relevant to it."""
         search = request.search
+        if self._turn_block == "off":
+            return TurnContext("", silence="off")
         signals = read_signals(search.query)
         if signals.is_small_talk and not (search.turns and is_context_dependent(search.query)):
             return TurnContext("", silence="small_talk")
@@ -115,6 +118,7 @@ class ContextService:
                 one
                 for one in await self._with_sources(candidates, search, query.terms)
                 if one.hit.item.event_id not in facts.rejected_ids
+                and (self._turn_block == "all" or one.hit.item.kind == FACT)
             ],
             session_id=request.session_id,
             given_ids=given_ids,
@@ -173,23 +177,13 @@ class ContextService:
         }
         memories = []
         for hit in chosen:
-            asked = sides.get((hit.item.event_id, ""), hit.item) if hit.item.kind == EXCHANGE else hit.item
-            answer = sides.get((hit.item.event_id, ANSWER)) if hit.item.kind == EXCHANGE else None
-            holds, stated = facts.present_text(asked), facts.stated_in(asked)
-            is_whole = holds == asked.text
-            is_answered = answer is not None and answer is not asked and (is_whole or past)
-            memories.append(
-                Memory(
-                    replace(hit, item=asked),
-                    asked.text if past else holds,
-                    selection.given_answer(asked, answer, query.terms) if answer and is_answered else "",
-                    newer_note(next(filter(None, map(facts.newer, stated)), None), language, is_over=not is_whole),
-                    is_candidate=any(
-                        fact.status is FactStatus.CANDIDATE and asked.event_id not in fact.evidence for fact in stated
-                    ),
-                    has_tool_output=answer is not None and TOOL_OUTPUT in answer.marks,
-                )
-            )
+            of_exchange = hit.item.kind == EXCHANGE
+            asked = sides.get((hit.item.event_id, ""), hit.item) if of_exchange else hit.item
+            answer = sides.get((hit.item.event_id, ANSWER)) if of_exchange else None
+            text = "" if answer is None or answer is asked else selection.given_answer(asked, answer, query.terms)
+            memory = Memory(replace(hit, item=asked), asked.text, text)
+            has_tools = answer is not None and TOOL_OUTPUT in answer.marks
+            memories.append(_with_facts(replace(memory, has_tool_output=has_tools), facts, language, past=past))
         return memories
 
     async def superseded(self, hits: Sequence[Hit]) -> frozenset[int]:
@@ -208,7 +202,7 @@ class ContextService:
         result = await recall.search(scoped)
         if parse_query(search.query, search.turns, self._clock).is_about_day:
             return selection.asked_candidates(result.hits, Reason.DAY), result.partial
-        found = selection.relevant_candidates(result.hits, _threshold)
+        found = selection.relevant_candidates(result.hits, _threshold, facts)
         if search.project_id is not None and not any(one.outcome is Outcome.GIVEN for one in found):
             found += await self._of_named_projects(scoped)
         if signals.continues and not (search.turns and is_context_dependent(search.query)):
@@ -298,6 +292,21 @@ class ContextService:
     def _fence(self, content: str) -> str:
         """A word that depends on what it encloses: the same for the same content, and unknown to who wrote that."""
         return hmac.digest(self._fence_key, content.encode(errors="surrogatepass"), "sha256")[:FENCE_BYTES].hex()
+
+
+def _with_facts(memory: Memory, facts: KnownFacts, language: Language, *, past: bool) -> Memory:
+    """A memory without what does not hold, or with what has replaced it if the user asks for the `past`."""
+    item = memory.hit.item
+    stated, holds = facts.stated_in(item), facts.present_text(item)
+    is_over = holds != item.text
+    candidates = (fact for fact in stated if fact.status is FactStatus.CANDIDATE and item.event_id not in fact.evidence)
+    return replace(
+        memory,
+        text=item.text if past else holds,
+        answer="" if is_over and not past else memory.answer,
+        note=newer_note(next(filter(None, map(facts.newer, stated)), None), language, is_over=is_over),
+        is_candidate=any(True for _ in candidates),
+    )
 
 
 def _threshold(hit: Hit) -> float:

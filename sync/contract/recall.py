@@ -121,7 +121,7 @@ class ContextJson(TypedDict):
     context: str
     hits: list[HitJson]
     partial: bool
-    silence: NotRequired[Literal["", "small_talk", "nothing_relevant", "all_given"]]
+    silence: NotRequired[Literal["", "small_talk", "nothing_relevant", "all_given", "off"]]
     candidates: NotRequired[list[CandidateJson]]
 
 

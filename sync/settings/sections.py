@@ -41,6 +41,10 @@ class PrivacySettings(SettingsSection, frozen=True):
             " `daily/record`. Unset: as `store_messages`, and not if that is unset too"
         ),
     ] = None
+    turn_block: Annotated[
+        Literal["all", "facts", "off"],
+        Meta(description="what `recall/context` may give: everything, facts about you alone, or nothing"),
+    ] = "all"
     retention_days: Annotated[
         KeepLimit, Meta(description="days that events are kept on this device; older ones go into an archive")
     ] = KeepLimit(-1)

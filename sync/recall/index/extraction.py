@@ -79,6 +79,7 @@ _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
 EXCHANGE: Final = "exchange"
+FACT: Final = "fact"
 TOOL_OUTPUT: Final = "tool_output"  # the mark of an answer with words of tools or web pages
 LOCAL_KINDS: Final = frozenset(
     {"lesson", "pattern", "note"}
@@ -280,8 +281,8 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     ENTRY_ADDED: _document_entry,
     ENTRY_EDITED: _document_entry,
     ENTRY_REMOVED: _removed_entry,
-    MEMORY_FACT: _content_of("fact"),
-    FACT_EDITED: _content_of("fact"),
+    MEMORY_FACT: _content_of(FACT),
+    FACT_EDITED: _content_of(FACT),
     MESSAGE: _content_of("message"),
     USER_FEEDBACK: _content_of("feedback"),
     SESSION_RECORDED: _daily_record,

@@ -49,6 +49,19 @@ async def test_words_in_a_recent_item_do_not_hide_the_old_one_that_matters(tmp_p
         assert "莫干山" in (await context.turn(TurnRequest(SearchRequest("爬山去了莫干山的民宿")))).text
 
 
+async def test_the_user_may_limit_what_a_turn_block_gives(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (harness, context):
+        await harness.record_texts("我们的部署脚本放在 scripts/deploy.sh", kind="user_feedback")
+        asked = TurnRequest(SearchRequest("部署脚本在哪里？"))
+        assert (await context.turn(asked)).text
+        context._turn_block = "facts"
+        assert (await context.turn(asked)).text == ""
+        await harness.record_texts("部署脚本归运维组管")
+        assert "运维组" in (await context.turn(asked)).text
+        context._turn_block = "off"
+        assert (await context.turn(asked)).silence == "off"
+
+
 async def test_small_talk_searches_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as (harness, context):
         await harness.record_texts("谢谢你的帮助")

@@ -1,11 +1,15 @@
 """Which items belong to a message."""
 
+import dataclasses
+
 from msgspec.structs import replace
 
 from sync.context import selection
+from sync.context.known_facts import KnownFacts
 from sync.context.model import Candidate, Outcome, Reason
 from sync.recall.model import Hit
 from sync.recall.relevance.calibration import ItemEvidence
+from tests.unit.context.test_known_facts import fact
 from tests.unit.recall.examples import hit
 
 
@@ -26,6 +30,25 @@ def test_without_a_relevant_item_nothing_is_given_and_with_one_the_next_best_are
     assert decide(silent) == [Outcome.BELOW_THRESHOLD] * 2
     spoken = selection.relevant_candidates([near(1, 0.65), near(2, 0.5), near(3, 0.2)], lambda _: 0.6)
     assert decide(spoken) == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
+
+
+def test_what_states_a_fact_needs_little_and_what_a_program_says_of_the_user_all() -> None:
+    stated = dataclasses.replace(fact("diet.allergy"), statement_ids=("evt_1",), evidence=("evt_2",))
+    facts = KnownFacts([stated])
+    hits = [near(1, 0.1), near(2, 0.1, kind="exchange"), near(3, 0.1)]
+    found = selection.relevant_candidates(hits, lambda _: 0.6, facts)
+    assert [one.outcome for one in found] == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
+    programs = selection.relevant_candidates([near(1, 0.1, origin="tool")], lambda _: 0.6, facts)
+    assert [one.outcome for one in programs] == [Outcome.BELOW_THRESHOLD]
+
+
+def test_what_others_wrote_needs_the_whole_threshold_and_is_one_line() -> None:
+    hits = [near(1, 0.9), near(2, 0.4), *(near(at, 0.9 if at < 5 else 0.4, origin="tool") for at in (3, 4, 5))]
+    assert decide(selection.relevant_candidates(hits, lambda _: 0.6), max_items=5) == [
+        *[Outcome.GIVEN] * 3,
+        Outcome.OVER_LIMIT,
+        Outcome.BELOW_THRESHOLD,
+    ]
 
 
 def test_at_most_so_many_items_and_each_text_once() -> None:
