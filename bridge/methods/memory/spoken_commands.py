@@ -16,6 +16,7 @@ from sync.daily.commands.command_handler import CommandContext, CommandHandler, 
 from sync.daily.commands.erasure_replies import ErasurePort
 from sync.daily.commands.fact_commands import FactCommands, read_wish
 from sync.daily.conversation.command_parser import parse_command
+from sync.daily.conversation.command_phrases import CommandKind
 from sync.recall.relevance.message_signals import asks_for_memory
 
 
@@ -32,7 +33,9 @@ class Saying(Params, frozen=True):
 async def run_command(app: App, params: Saying) -> CommandJson:
     """Carry out a spoken command, in Chinese or English."""
     recalls = asks_for_memory(params.text, is_first=params.is_first)
-    asked = parse_command(params.text) or read_wish(params.text)
+    asked = parse_command(params.text)
+    if asked is None or (asked.kind is CommandKind.SAVE and not asked.argument):  # my code is 12, remember it
+        asked = read_wish(params.text) or asked
     if asked is None:
         return {"command": None, "done": False, "message": "", "recall": recalls}
 

@@ -21,7 +21,7 @@ from sync.log.model import Event
 
 MAX_TITLES: Final = 3
 MAX_UNCONFIRMED_EVENTS: Final = 3  # of more, a device that has known this one's key for less than a day asks its user
-MAX_TITLE_CHARS: Final = 24
+MAX_TITLE_CHARS: Final = 80
 RECORD_EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL)
 _TEXT_FIELDS: Final = ("question", "topic", "content", "text", "title", "summary", "answer")
 _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {

@@ -12,7 +12,9 @@ from typing import Final
 
 from sync.chinese_words import content_words
 
-_LATIN: Final = re.compile(r"[a-z][a-z0-9]*(?:[._+#-]?[a-z0-9+#]+)*")
+_LATIN: Final = re.compile(r"(?<![a-z0-9])[a-z][a-z0-9]*(?:[._+#-]?[a-z0-9+#]+)*")
+_CONTRACTION: Final = re.compile(r"\b[a-z]+n['’]t\b|(?<=[a-z])['’](?:ve|ll|re|s|d|m)\b")
+_PRONOUNS: Final = "我你您他她它咱俺"
 _HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
 _SIGNIFICANT: Final = re.compile(r"[a-z0-9]+[+#%]*|(?<=\d)[.,:/](?=\d)|[-+<>=≠≤≥]+(?=\s*\d)|[^\W_]")
 _PARTICLES: Final = frozenset("的了吧呢啊嘛呀")
@@ -35,7 +37,7 @@ _MAX_PHRASE_CHARS: Final = 6  # of a Chinese phrase that is one keyword
 
 def terms(text: str) -> list[str]:
     """Every word, in order."""
-    folded = unicodedata.normalize("NFKC", text).lower()
+    folded = _folded(text)
     words = [(match.start(), match.group()) for match in _LATIN.finditer(folded)]
     for match in _HAN.finditer(folded):
         at = match.start()
@@ -50,14 +52,19 @@ def terms(text: str) -> list[str]:
 
 def named_words(text: str) -> list[str]:
     """The words that name something, in order: as `terms`, but Chinese is cut by the segmenter if it is installed."""
-    folded = unicodedata.normalize("NFKC", text).lower()
+    folded = _folded(text)
     words = [(match.start(), [match.group()]) for match in _LATIN.finditer(folded)]
     for match in _HAN.finditer(folded):
         cut = content_words(match.group())
         if cut is None:
             return terms(text)
-        words.append((match.start(), cut))
+        words.append((match.start(), [word.lstrip(_PRONOUNS) for word in cut]))
     return [word for _, found in sorted(words) for word in found if _is_significant(word)]
+
+
+def _folded(text: str) -> str:
+    """A text in lower case, without what contractions end with."""
+    return _CONTRACTION.sub(" ", unicodedata.normalize("NFKC", text).lower())
 
 
 def keywords(texts: Iterable[str], limit: int) -> list[str]:

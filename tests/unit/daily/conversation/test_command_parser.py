@@ -300,7 +300,63 @@ ORDINARY = (
 )
 
 
+FORGET_AND_PAUSE: dict[CommandKind, tuple[str, ...]] = {
+    CommandKind.FORGET_LAST: (
+        "forget that",
+        "forget what I just said",
+        "please delete what I just told you",
+        "忘掉刚才的",
+        "刚才那条删了",
+        "上一句忘掉",
+        "前面那句当我没说",
+    ),
+    CommandKind.PAUSE: (
+        "stop remembering things",
+        "I don't want you to remember anything",
+        "no more memory from now on",
+        "以后别记了",
+        "先别记",
+        "今后不要记录我的任何事情",
+    ),
+    CommandKind.FACTS: (
+        "what do you remember about me?",
+        "summarize what you know about me",
+        "你记得我什么",
+        "我的哪些事你记得",
+        "把你记得的我的事列出来",
+    ),
+}
+NOT_ASKED_OF_THE_MEMORY = (
+    "delete that",
+    "delete the last line",
+    "删掉最后一条",
+    "scratch that",
+    "drop the table from memory",
+    "forget where we were",
+    "我的密码忘了",
+    "我要办的事忘了",
+    "你把我忘了",
+    "stop saving the file",
+    "never store my password in plain text",
+    "以后不要存草稿",
+    "你知道我什么意思吗",
+    "do you know me?",
+)
+
+
 class TestCommands:
+    @pytest.mark.parametrize(
+        ("kind", "text"), [(kind, text) for kind, texts in FORGET_AND_PAUSE.items() for text in texts]
+    )
+    def test_wishes_about_the_memory_are_understood_in_free_words(self, kind: CommandKind, text: str) -> None:
+        found = parse_command(text)
+        assert found is not None
+        assert (found.kind, found.argument) == (kind, "")
+
+    @pytest.mark.parametrize("text", NOT_ASKED_OF_THE_MEMORY)
+    def test_the_same_words_about_something_else_are_none(self, text: str) -> None:
+        assert parse_command(text) is None
+
     @pytest.mark.parametrize(("text", "kind", "about"), COMMANDS)
     def test_each_is_understood_in_both_languages(self, text: str, kind: CommandKind, about: str) -> None:
         found = parse_command(text)
