@@ -165,8 +165,8 @@ class ModelExtraction:
         """
         spent = log_store.watermark(connection, MODEL_TOKENS) + min(max(0, tokens), MAX_TOKENS_OF_CALL)
         log_store.set_watermark(connection, MODEL_TOKENS, spent, self._clock)
-        facts, waiting = self._projection.read(connection), self._oldest(connection)
-        left = [one for one in batch if one in waiting]
+        facts, waiting = self._projection.read(connection), {one.event_id for one in self._oldest(connection)}
+        left = [one for one in batch if one.event_id in waiting]
         accepted = accept_operations(reply, left, facts, self._redactor)
         self._log.append_in(connection, accepted.drafts)
         answered = {name for one in reply.operations[:-1] for name in one.event_ids}
@@ -193,9 +193,8 @@ class ModelExtraction:
         """The exchanges that have waited longest, without those that the log is asked to erase."""
         self._projection.read(connection)  # for `is_retracted`
         waiting = store.oldest(connection, MAX_BATCH)
-        store.remove(
-            connection, erased := {one.event_id for one in waiting if self._projection.is_retracted(one.event_id)}
-        )
+        erased = {one.event_id for one in waiting if self._projection.is_retracted(one.event_id)}
+        store.remove(connection, erased)
         return [one for one in waiting if one.event_id not in erased]
 
     def _drop_withdrawn(self, connection: Transaction) -> None:
