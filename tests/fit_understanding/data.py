@@ -19,6 +19,7 @@ BANDS: Final = ("low", "middle", "high")
 VARIANTS: Final = (
     "own", "request", "quoted", "chat", "past", "supposed", "task", "asked", "other", "joked", "passing",
 )  # fmt: skip
+ROLES: Final = frozenset(VARIANTS) - {"own", "request", "chat"}  # of the same clause, in a contrast family
 
 Row = dict[str, Any]
 
@@ -37,6 +38,7 @@ class Example(msgspec.Struct, frozen=True):
     about: int
     importance: int
     variant: int
+    weight: float  # in what chooses thresholds: the foreign roles of a family count as one message
     statements: tuple[int, ...]  # which of the message's lasting statements the sentence holds most of
 
 
@@ -84,6 +86,7 @@ def read_word_classes(language: str) -> dict[str, str]:
 def read_examples(rows: Sequence[Row], language: str, classes: dict[str, str]) -> list[Example]:
     """The sentences of labelled messages."""
     found: list[Example] = []
+    roles = Counter(row["family"] for row in rows if row["variant"] in ROLES)
     for number, row in enumerate(rows):
         message, previous = row["message"], row.get("previous") or ""
         sentences = read_sentences(message)
@@ -111,6 +114,7 @@ def read_examples(rows: Sequence[Row], language: str, classes: dict[str, str]) -
                     _about(kept[0]["about"]) if kept else -1,
                     BANDS.index(row["importance"]) if kept else 0,
                     VARIANTS.index(row["variant"]),
+                    1 / roles[row["family"]] if row["variant"] in ROLES else 1.0,
                     held,
                 )
             )

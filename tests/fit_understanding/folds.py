@@ -22,9 +22,9 @@ from tests.fit_understanding.quantise import Stored, calibrate, store
 KEYS: Final = 19_000  # features of a language
 CONTENT_KEYS: Final = 5_000  # those that say what is stated
 ACTIVE_PRECISION: Final = 0.92
-CANDIDATE_PRECISION: Final = 0.60
+CANDIDATE_PRECISION: Final = 0.65  # .60 is wanted; it varies by .05 between writers
 NEUTRAL: Final = frozenset({VARIANTS.index("request"), VARIANTS.index("chat")})
-MOST_NEUTRAL: Final = {"active": 3.0, "candidate": 15.0}  # wrong ones per 1,000 messages that state nothing
+MOST_NEUTRAL: Final = 3.0  # wrong active ones per 1,000 messages that state nothing
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -99,14 +99,18 @@ def _is_drawn(one: Example, share: float) -> bool:
 
 
 def choose_thresholds(predictions: Predictions, among: Flags) -> Thresholds:
-    """Calibrate `keep`, and choose the lowest thresholds that are precise enough and spare neutral messages."""
+    """Calibrate `keep`, and choose the lowest thresholds that are precise enough and spare neutral messages.
+
+    A family says one clause in up to five foreign roles, of which life has one: they count as one message. The
+    requests of the sets are written to look like statements, so candidates among them choose no threshold.
+    """
     logits = predictions.heads["keep"]
     keep = np.array([one.keep for one in predictions.examples])
     slope, offset = calibrate(logits[among], keep[among])
     chosen = Thresholds(slope, offset, 1.0, 1.0)
     probabilities = chosen.probabilities(logits)
-    active = _lowest(predictions, probabilities, among, 1.01, ACTIVE_PRECISION, MOST_NEUTRAL["active"])
-    candidate = _lowest(predictions, probabilities, among, active, CANDIDATE_PRECISION, MOST_NEUTRAL["candidate"])
+    active = _lowest(predictions, probabilities, among, 1.01, ACTIVE_PRECISION, MOST_NEUTRAL)
+    candidate = _lowest(predictions, probabilities, among, active, CANDIDATE_PRECISION, 1000.0)
     return Thresholds(slope, offset, active, candidate)
 
 
@@ -114,6 +118,7 @@ def _lowest(
     predictions: Predictions, probabilities: Floats, among: Flags, below: float, precision: float, most: float
 ) -> float:
     keep = np.array([one.keep for one in predictions.examples])
+    weight = np.array([one.weight for one in predictions.examples])
     neutral = _neutral(predictions.examples)
     count = len({one.message for at, one in enumerate(predictions.examples) if neutral[at] and among[at]})
     lowest = below
@@ -123,7 +128,7 @@ def _lowest(
             continue
         if 1000 * (taken & neutral).sum() > most * count:
             break
-        if keep[taken].mean() >= precision:
+        if np.average(keep[taken], weights=weight[taken]) >= precision:
             lowest = float(round(threshold, 2))
     return lowest
 

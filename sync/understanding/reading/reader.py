@@ -141,6 +141,7 @@ def _choices(
 ) -> Iterator[_Choice]:
     has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
     is_mixed = has_foreign or names_another(message)
+    wishes = {one.sentence for one in forms if one.is_wish}
     for number, sentence in enumerate(sentences):
         if sentence.foreign is not None:
             continue
@@ -152,7 +153,12 @@ def _choices(
                 first = form.clause if place else 0
                 until = parts[place + 1].clause - 1 if place + 1 < len(parts) else last
                 yield _Choice(number, form.clause, first, until, level, form, score)
-        if not parts and score is not None and (level := _level(None, score, is_mixed=is_mixed)) is not None:
+        if (
+            not parts
+            and number not in wishes
+            and score is not None
+            and (level := _level(None, score, is_mixed=is_mixed)) is not None
+        ):
             yield _Choice(number, min(score.clause, last), 0, last, level, None, score)
 
 
