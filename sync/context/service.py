@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sync.understanding.service import FactService
 
 FENCE_BYTES: Final = 6  # of a fence, so that no stored text can guess how to close it
+VECTOR_PATIENCE: Final = 0.15  # seconds that a message waits for its vector
 SEARCHED: Final = 12  # hits that are weighed for a message, at least
 HITS_PER_ITEM: Final = 3
 STANDING_SEARCHED: Final = 40
@@ -198,7 +199,7 @@ class ContextService:
         """Everything that may belong to a message, best first; and whether the index was behind the log."""
         recall = self._recall()
         limit = max(SEARCHED, min(search.limit * HITS_PER_ITEM, MAX_LIMIT))
-        scoped = replace(search, limit=limit, includes_global=True)
+        scoped = replace(search, limit=limit, includes_global=True, patience=VECTOR_PATIENCE)
         result = await recall.search(scoped)
         if parse_query(search.query, search.turns, self._clock).is_about_day:
             return selection.asked_candidates(result.hits, Reason.DAY), result.partial

@@ -97,11 +97,15 @@ class RetrievedJson(TypedDict):
 
 
 class SniffedJson(TypedDict):
-    """`covered`: a note decides this point, so the user need not be asked."""
+    """`covered`: a note decides this point, so the user need not be asked.
+
+    `contradicting`: `notes` decide it differently, so the user is to be asked.
+    """
 
     covered: bool
     note: ReminderJson | None
     notes: list[ReminderJson]
+    contradicting: NotRequired[bool]
 
 
 class SessionNotesJson(TypedDict):
@@ -225,6 +229,7 @@ def sniffed_to_json(value: "Retrieved") -> SniffedJson:
     covered = value.covered
     return {
         "covered": covered is not None,
+        "contradicting": value.contradicting,
         "note": None if covered is None else reminder_to_json(covered, value.base),
         "notes": [reminder_to_json(one, value.base) for one in value.notes],
     }

@@ -1,19 +1,21 @@
 """Compare a payload with the nearest notes and decide: merge, replace, veto or new. Pure.
 
-Scenes and choices are compared by the terms that recall searches by. Why the thresholds are what they are:
-docs/decisions/024-notes.md.
+Scenes and choices are compared by their words, the rare ones more than those of any scene, and by meaning if there is a
+model. Why the thresholds are what they are: docs/decisions/024-notes.md.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from operator import mul
+from typing import Final, NamedTuple
 
 import msgspec
 
 from sync.notes.model import Action, NoteFile, Payload
 from sync.recall.ranking.bm25 import term_weights
+from sync.recall.relevance.calibration import rare_weights
 from sync.recall.text.tokenizer import content_terms, normalise
 
 NEAREST: Final = 5  # notes that are compared
@@ -21,6 +23,11 @@ SAME_SCENE: Final = 0.5  # of the smaller scene's weight, which the other shares
 SAME_CHOICE: Final = 0.55  # likewise, of choices
 SAME_OBJECT: Final = 0.6  # likewise, of what two short choices name
 REJECTED_CHOICE: Final = 0.75  # a choice that the other side rejects by name
+MAX_CACHED_TEXTS: Final = 2_048  # whose terms are kept between two comparisons
+NEAR_SCENE: Final = 0.3  # by meaning, of scenes of one rule in other words
+SAME_SCENE_BY_MEANING: Final = 0.72
+SAME_CHOICE_BY_MEANING: Final = 0.55
+SAME_RULE: Final = 0.58  # by meaning, of scene and choice together
 
 _NEGATION: Final = re.compile(
     r"不要|不用|不再|不准|不得|不能|不应|不许|禁止|避免|别用|别再|别|勿|停用|弃用|拒绝|不"
@@ -33,7 +40,6 @@ _VERB: Final = re.compile(
     re.IGNORECASE,
 )
 _WORDS: Final = re.compile(r"[A-Za-z][\w.+#-]*|\d+|[\u4e00-\u9fff]+")
-MAX_CACHED_TEXTS: Final = 2_048  # whose terms are kept between two comparisons
 MAX_OBJECT_CHARS: Final = 24  # of a short choice, such as "use PostgreSQL"
 
 
@@ -43,6 +49,14 @@ class Relation(StrEnum):
     SAME = "same"  # scene and conclusion
     CONFLICT = "conflict"  # the scene, and the opposite conclusion
     OTHER = "other"
+
+
+class Likeness(NamedTuple):
+    """How near a payload and a note are by meaning: their scenes, their choices, and both together."""
+
+    scene: float
+    choice: float
+    rule: float
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -55,10 +69,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 def overlap(one: str, other: str) -> float:
     """The weight of the terms that two texts share, as a part of the lighter text; 0 to 1."""
-    weights, others = _weights(one), _weights(other)
-    smaller = min(sum(weights.values()), sum(others.values()))
-    shared = sum(min(weight, others[term]) for term, weight in weights.items() if term in others)
-    return min(shared / smaller, 1.0) if smaller else 0.0
+    return _shared(_weights(one), _weights(other))
 
 
 @lru_cache(maxsize=MAX_CACHED_TEXTS)
@@ -66,16 +77,57 @@ def _weights(text: str) -> dict[str, float]:
     return term_weights(content_terms(text))
 
 
-def relation(payload: Payload, file: NoteFile) -> Relation:
-    """Compare the scene first; another scene is another note, whatever it concludes."""
+def _shared(weights: Mapping[str, float], others: Mapping[str, float]) -> float:
+    smaller = min(sum(weights.values()), sum(others.values()))
+    shared = sum(min(weight, others[term]) for term, weight in weights.items() if term in others)
+    return min(shared / smaller, 1.0) if smaller else 0.0
+
+
+def relation(payload: Payload, file: NoteFile, likeness: Likeness | None = None) -> Relation:
+    """Compare the scene first; another scene is another note, whatever it concludes.
+
+    The same rule in other words is the same; a rule is never replaced by that of a scene that is only near.
+    """
+    note, near = file.note, likeness or Likeness(0.0, 0.0, 0.0)
+    by_words = max(
+        # words of any scene (选择, 处理, choosing) are no sign of the same one
+        min(overlap(payload.scene, scene), _shared(rare_weights(payload.scene), rare_weights(scene)))
+        for scene in (*note.when_to_load, note.title)
+    )
+    is_conflict = _is_conflict(payload, note.decision, note.alternatives)
+    if by_words >= SAME_SCENE or near.scene >= SAME_SCENE_BY_MEANING:
+        if is_conflict:
+            return Relation.CONFLICT
+        if overlap(payload.choice, note.decision) >= SAME_CHOICE:
+            return Relation.SAME
+    is_same_rule = (
+        near.scene >= NEAR_SCENE and near.choice >= SAME_CHOICE_BY_MEANING and near.rule >= SAME_RULE
+        and overlap(payload.choice, note.decision) < 1.0  # the same few words fit many scenes
+    )  # fmt: skip
+    return Relation.SAME if is_same_rule and not is_conflict else Relation.OTHER
+
+
+def contradict(one: NoteFile, other: NoteFile) -> bool:
+    """Whether two notes conclude the opposite in one scene."""
+    return any(
+        relation(as_payload(file), against) is Relation.CONFLICT for file, against in ((one, other), (other, one))
+    )
+
+
+def as_payload(file: NoteFile) -> Payload:
+    """A note as a judgement, to compare it with another."""
     note = file.note
-    scenes = (*note.when_to_load, note.title)
-    if max((overlap(payload.scene, scene) for scene in scenes), default=0.0) < SAME_SCENE:
-        return Relation.OTHER
-    decision = note.decision_field("Decision") or note.one_liner or note.title
-    if _is_conflict(payload, decision, note.alternatives):
-        return Relation.CONFLICT
-    return Relation.SAME if overlap(payload.choice, decision) >= SAME_CHOICE else Relation.OTHER
+    scene = next(iter(note.when_to_load), note.title)
+    return Payload(scene, (note.decision, *note.alternatives), note.decision, "auto", "low")
+
+
+def likenesses(vectors: Sequence[Sequence[float]]) -> list[Likeness]:
+    """From the vectors of scene, choice and both, of a payload and then of each note."""
+    mine, others = vectors[:3], range(3, len(vectors), 3)
+    return [
+        Likeness(*(sum(map(mul, one, other)) for one, other in zip(mine, vectors[at : at + 3], strict=True)))
+        for at in others
+    ]
 
 
 def nearest(payload: Payload, files: Iterable[NoteFile], meaning: Sequence[str] = ()) -> list[NoteFile]:
@@ -87,9 +139,9 @@ def nearest(payload: Payload, files: Iterable[NoteFile], meaning: Sequence[str] 
     return [file for _, file in best[:NEAREST]]
 
 
-def decide(payload: Payload, near: Sequence[NoteFile]) -> Decision:
+def decide(payload: Payload, near: Sequence[NoteFile], likeness: Mapping[str, Likeness] | None = None) -> Decision:
     """A conflict decides before a likeness: a note that says the opposite is never joined silently."""
-    relations = [(file, relation(payload, file)) for file in near]
+    relations = [(file, relation(payload, file, (likeness or {}).get(file.note_id))) for file in near]
     conflict = next((file for file, found in relations if found is Relation.CONFLICT), None)
     same = next((file for file, found in relations if found is Relation.SAME), None)
     if conflict is not None:

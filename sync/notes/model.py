@@ -154,6 +154,11 @@ class Note(msgspec.Struct, frozen=True):
         return LIST_SEPARATOR.join(value for value in values if value)
 
     @property
+    def decision(self) -> str:
+        """What was chosen; of a note that has no such field, what it tells."""
+        return self.decision_field("Decision") or self.one_liner or self.title
+
+    @property
     def alternatives(self) -> tuple[str, ...]:
         return split_list(self.decision_field("Alternatives"))
 

@@ -139,6 +139,17 @@ def merged_note_text(note: Note, payload: Payload, *, now: str, session: str) ->
     return with_meta(text, {"UpdatedAt": now, "Session": session} if session else {"UpdatedAt": now})
 
 
+def in_words(file: NoteFile | None, payload: Payload | None) -> str:
+    """The scene and the choice of a note before a question's answer, and those after it, as lines of a diff."""
+    lines = []
+    if file is not None:
+        scenes = LIST_SEPARATOR.join(file.note.when_to_load) or file.note.title
+        lines.append(f"- {scenes} → {file.note.decision}")
+    if payload is not None:
+        lines.append(f"+ {payload.scene} → {payload.choice}")
+    return "\n".join(lines)
+
+
 def index_row(file: NoteFile) -> dict[str, str]:
     """The row of a note in INDEX.md."""
     meta, note = file.note.meta, file.note

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,15 +15,16 @@ from sync.log import store
 from sync.log.event_types import MEMORY_NOTE_CREATED, MEMORY_RETRIEVE_PERFORMED
 from sync.notes import governance, ranking, texts
 from sync.notes.folder import repaired_index
-from sync.notes.model import ARCHIVE, NoteFile, Payload, is_for_team
+from sync.notes.model import ARCHIVE, NoteFile, is_for_team
 from sync.notes.ranking import RankedNote
 from sync.notes.service import own_note
 from sync.notes.workspace import NoteWorkspace, OpenNotes
 from sync.system.atomic_swap import compare_and_swap
 from sync.system.files import read_once
 
-SemanticScores = Callable[[str, str], Awaitable[Mapping[str, float] | None]]  # project and text to scores by note id
+NoteCosines = Callable[[str, str], Awaitable[ranking.Cosines | None]]  # of a project's notes and a text
 FENCE_BYTES: Final = 6
+MAX_COMPARED: Final = 100  # notes of a project that are compared with each other
 
 
 class NoteList(msgspec.Struct, frozen=True):
@@ -34,12 +35,16 @@ class NoteList(msgspec.Struct, frozen=True):
 
 
 class Retrieved(msgspec.Struct, frozen=True):
-    """Notes for a message. `covered`: the note that already decides a decision point."""
+    """Notes for a message. `covered`: the note that already decides a decision point.
+
+    `contradicting`: `notes` decide it differently, so nothing is covered.
+    """
 
     notes: tuple[RankedNote, ...]
     base: str
     is_empty: bool  # the project has no notes
     covered: RankedNote | None = None
+    contradicting: bool = False
 
 
 class SessionNotes(msgspec.Struct, frozen=True):
@@ -63,9 +68,9 @@ class SharedNotes(msgspec.Struct):
 class NoteQueries:
     """One profile's reading of notes."""
 
-    def __init__(self, workspace: NoteWorkspace, semantic_scores: SemanticScores) -> None:
+    def __init__(self, workspace: NoteWorkspace, cosines: NoteCosines) -> None:
         self._workspace = workspace
-        self._semantic_scores = semantic_scores
+        self._cosines = cosines
 
     async def list_notes(self, project: str, *, status: str | None = None) -> NoteList:
         opened = await self._open(project)
@@ -148,7 +153,13 @@ class NoteQueries:
         content = (await self._workspace.look(project)).content
         if content.index_bytes is None and content.is_index_readable and not content.notes:
             return []
-        return [*content.warnings, *repaired_index(content)[1]]
+        active = [file for file in content.current if file.note.status != ARCHIVE]
+        pairs = (
+            (one, other) for at, one in enumerate(active[:MAX_COMPARED]) for other in active[at + 1 : MAX_COMPARED]
+        )
+        rivals = [f"{one.note_id} and {other.note_id} contradict each other" for one, other in pairs
+                  if governance.contradict(one, other)]  # fmt: skip
+        return [*content.warnings, *repaired_index(content)[1], *rivals]
 
     async def known_drift(self) -> tuple[int, list[str]]:
         """How many projects with notes the log knows and this machine has, and what differs in them."""
@@ -173,23 +184,24 @@ class NoteQueries:
         files, base, is_empty = opened.content.current, opened.folder.base, not opened.notes
         if not files or not ranking.is_searchable(text):
             return Retrieved((), base, is_empty)
-        found = ranking.rank(text, files, await self._semantic_scores(project, text))
-        found = [replace(one, label=opened.label_of(one.file)) for one in found]
-        deciding = [one for one in found if one.file.is_shared or opened.is_taken(one.file)]
-        covered = None if options is None else ranking.covering(text, options, deciding)
+        ranked = ranking.rank(text, files, await self._cosines(project, text))
+        ranked = [replace(one, label=opened.label_of(one.file)) for one in ranked]
+        own = [one for one in ranked if one.file.is_shared or opened.is_taken(one.file)]
+        decided = ranking.deciding(text, options, own) if options is not None else []
+        contradicting = ranking.is_contradicted(decided, options or ())
+        covered = None if contradicting else next(iter(decided), None)
+        found = (decided if contradicting else ranked)[: ranking.MAX_RETRIEVED]
         adopted = [one.file.note_id for one in found]
         event = (MEMORY_RETRIEVE_PERFORMED, {"adopted": adopted, "sniffed": options is not None})
         await self._workspace.log.database.upkeep.run(lambda: self._workspace.record(project, event))
-        return Retrieved(tuple(found), base, is_empty=False, covered=covered)
+        return Retrieved(tuple(found), base, is_empty=False, covered=covered, contradicting=contradicting)
 
 
 def _fragmented(files: Sequence[NoteFile]) -> int:
     """How many notes say the same as another one."""
     found = set[str]()
     for at, file in enumerate(files):
-        decision = file.note.decision_field("Decision") or file.note.one_liner
-        scene = next(iter(file.note.when_to_load), file.note.title)
-        payload = Payload(scene, (decision,), decision, "auto", "low")
+        payload = governance.as_payload(file)
         for other in files[at + 1 :]:
             if governance.relation(payload, other) is governance.Relation.SAME:
                 found |= {file.note_id, other.note_id}

@@ -25,6 +25,7 @@ OutcomeStatus = Literal[
 ]
 EraseTexts = Callable[[Sequence[str]], Awaitable[object]]  # ids of events
 NearByMeaning = Callable[[str, str], Awaitable[Sequence[str]]]  # project and text to ids of notes, nearest first
+TextVectors = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]  # unit vectors; none without a model
 ID_BYTES: Final = 4
 
 TEMPLATE: Final = render_note(
@@ -65,9 +66,16 @@ class RememberResult(msgspec.Struct, frozen=True):
 
 
 class NotesService:
-    """One profile's writing of notes. `near_by_meaning` asks recall; without models it finds nothing."""
+    """One profile's writing of notes. `near_by_meaning` and `vectors` ask recall; without models they find nothing."""
 
-    def __init__(self, workspace: NoteWorkspace, near_by_meaning: NearByMeaning, erase_texts: EraseTexts) -> None:
+    def __init__(
+        self,
+        workspace: NoteWorkspace,
+        near_by_meaning: NearByMeaning,
+        erase_texts: EraseTexts,
+        vectors: TextVectors,
+    ) -> None:
+        self._vectors = vectors
         self.workspace = workspace
         self._erase_texts = erase_texts
         self._near_by_meaning = near_by_meaning
@@ -93,7 +101,9 @@ class NotesService:
                 hint = "`xiaobai-memory notes questions` lists those that wait; they expire after 30 days."
                 raise InvalidInput("no such question waits for an answer", field="questionId", hint=hint)
             if option is AnswerOption.COMPARE:
-                return replace(self._question_outcome(opened, question), status="compared")
+                before, after = (text.splitlines() for text in _texts(opened, question))
+                lines = difflib.unified_diff(before, after, "before", "after", lineterm="", n=1)
+                return replace(self._question_outcome(opened, question), status="compared", diff="\n".join(lines))
             if option is AnswerOption.WRITE_AS_NEW and question.action not in {Action.MERGE, Action.REPLACE}:
                 raise InvalidInput("only a merge or a replacement can be written as new", field="option")
             if option is AnswerOption.CONFIRM and self._is_stale(opened, question):
@@ -167,7 +177,12 @@ class NotesService:
             return governance.decide(payload, [])
         text = f"{payload.scene}\n{payload.choice}"
         meaning = await self._near_by_meaning(str(opened.folder.project), text)
-        return governance.decide(payload, governance.nearest(payload, current, meaning))
+        near = governance.nearest(payload, current, meaning)
+        rules = [(payload.scene, payload.choice)]
+        rules += [(one.scene, one.choice) for one in map(governance.as_payload, near)]
+        texts = [text for scene, choice in rules for text in (scene, choice, f"{scene}：{choice}")]
+        likenesses = governance.likenesses(await self._vectors(texts))
+        return governance.decide(payload, near, dict(zip((file.note_id for file in near), likenesses, strict=False)))
 
     async def _carry_out(self, opened: OpenNotes, question: Question, *, as_new: bool) -> NoteOutcome:
         """Write what a question asked about. What a crash left half done is finished, not done twice."""
@@ -201,7 +216,7 @@ class NotesService:
             return question.action is not Action.DELETE
         if target.sha256 == question.note_sha256:
             return False
-        before, after = self._texts(opened, question)
+        before, after = _texts(opened, question)
         return question.action is not Action.MERGE or before != after
 
     async def _ask_again(self, opened: OpenNotes, question: Question) -> NoteOutcome:
@@ -243,31 +258,11 @@ class NotesService:
         return replace(self._question_outcome(opened, question), reason=reason)
 
     def _question_outcome(self, opened: OpenNotes, question: Question) -> NoteOutcome:
-        before, after = self._texts(opened, question)
-        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1)
+        diff = note_draft.in_words(
+            opened.notes.get(question.note_id), None if question.payload is None else payload_of(question.payload)
+        )
         note_id = question.note_id or question.new_note_id
-        return NoteOutcome(
-            "needsConfirmation", question.action, note_id=note_id, question=question, diff="\n".join(lines)
-        )
-
-    def _texts(self, opened: OpenNotes, question: Question) -> tuple[str, str]:
-        """The text of the note before and after a confirmed question."""
-        target = opened.notes.get(question.note_id) if question.note_id else None
-        before = "" if target is None or (target.is_shared and question.payload is not None) else target.note.text
-        if question.payload is None:
-            return before, ""
-        payload = payload_of(question.payload)
-        if question.action is Action.MERGE and target is not None and not target.is_shared:
-            return before, note_draft.merged_note_text(target.note, payload, now=opened.now, session=question.session)
-        text = note_draft.new_note_text(
-            payload,
-            Layer(question.layer),
-            note_id=question.new_note_id,
-            now=opened.now,
-            session=question.session,
-            supersedes=question.note_id if question.action is Action.REPLACE else "",
-        )
-        return before, text
+        return NoteOutcome("needsConfirmation", question.action, note_id=note_id, question=question, diff=diff)
 
     def _question(
         self,
@@ -311,6 +306,26 @@ class NotesService:
         texts = {"scene": payload.scene, "principles": payload.principles, "evidence": payload.evidence}
         clean = self.workspace.redactor.clean_payload({**texts, "choice": payload.choice}).value
         return replace(payload, **{**clean, "principles": tuple(clean["principles"])})
+
+
+def _texts(opened: OpenNotes, question: Question) -> tuple[str, str]:
+    """The text of the note before and after a confirmed question."""
+    target = opened.notes.get(question.note_id) if question.note_id else None
+    before = "" if target is None or (target.is_shared and question.payload is not None) else target.note.text
+    if question.payload is None:
+        return before, ""
+    payload = payload_of(question.payload)
+    if question.action is Action.MERGE and target is not None and not target.is_shared:
+        return before, note_draft.merged_note_text(target.note, payload, now=opened.now, session=question.session)
+    text = note_draft.new_note_text(
+        payload,
+        Layer(question.layer),
+        note_id=question.new_note_id,
+        now=opened.now,
+        session=question.session,
+        supersedes=question.note_id if question.action is Action.REPLACE else "",
+    )
+    return before, text
 
 
 async def take_notes(workspace: NoteWorkspace, project: str, note_ids: Sequence[str], *, takes_all: bool) -> list[str]:

@@ -27,7 +27,7 @@ class Scope(StrEnum):
 class SearchRequest(msgspec.Struct, frozen=True):
     """Times are Unix milliseconds, `until_ms` exclusive. `turns`: the conversation so far, oldest first.
 
-    `includes_global`: also items of no project, if one is given.
+    `includes_global`: also items of no project, if one is given. `patience`: seconds to wait for the query's vector.
     """
 
     query: str
@@ -41,6 +41,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
     turns: tuple[str, ...] = ()
     hidden_ids: tuple[str, ...] = ()  # entries that are no hits
     includes_global: bool = False
+    patience: float | None = None
 
     @property
     def project_ids(self) -> tuple[str, ...]:

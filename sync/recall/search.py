@@ -155,7 +155,7 @@ class RecallService:
         return await self.projection_runner.retrying(lambda: self._search_index(request))
 
     async def _search_index(self, request: SearchRequest) -> SearchResult:
-        is_complete = await self._ensure_caught_up()
+        is_complete = await self.ensure_caught_up()
         token = self._log.database.change_token()
         if token != self._result_cache_token:
             self._result_cache_token, self._result_cache = token, {}
@@ -171,7 +171,7 @@ class RecallService:
 
     async def latest(self, request: SearchRequest) -> list[Hit]:
         """The newest records of conversations, whatever the query says."""
-        await self._ensure_caught_up()
+        await self.ensure_caught_up()
         item_filter = ItemFilter(request.project_ids, kinds=RECORD_KINDS, hidden_ids=request.hidden_ids)
 
         return await self._unranked_hits(lambda connection: store.latest_items(connection, item_filter, request.limit))
@@ -196,7 +196,7 @@ class RecallService:
         now_ms = to_unix_ms(self._clock.now())
         query = parse_query(request.query, request.turns, self._clock)
         preset = request.preset or self._preset
-        query_vector = self.semantic_index.embed_query(query.text if preset.semantic else None)
+        query_vector = self.semantic_index.embed_query(query.text if preset.semantic else None, request.patience)
         await asyncio.sleep(0)  # let it start before this process is busy with the words
         request = replace(request, limit=min(request.limit, preset.limit or request.limit), preset=preset)
         if request.scope is Scope.RECENT:
@@ -260,7 +260,7 @@ class RecallService:
         hits, semantic = await self._log.database.read(rank)
         return SearchResult(tuple(hits), semantic, item_filter.since_ms, item_filter.until_ms)
 
-    async def _ensure_caught_up(self) -> bool:
+    async def ensure_caught_up(self) -> bool:
         """Index new events; whether the index is complete then."""
         if await self._is_caught_up():
             return True

@@ -206,9 +206,10 @@ def _show_retrieved(result: dict[str, Any]) -> None:
 
 
 def _show_sniffed(result: dict[str, Any]) -> None:
-    _echo("covered" if result["covered"] else "not covered")
-    if result["note"] is not None:
-        _echo(f"{result['note']['reminder']}  ({result['note']['file']})")
+    rivals = result["notes"] if result["contradicting"] else []
+    _echo("covered" if result["covered"] else "not covered: notes contradict each other" if rivals else "not covered")
+    for note in rivals or filter(None, [result["note"]]):
+        _echo(f"{note['reminder']}  ({note['file']})")
 
 
 def _show_list(result: dict[str, Any]) -> None:

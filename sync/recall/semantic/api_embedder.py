@@ -39,6 +39,10 @@ class ApiEmbedder:
         self._dimension = 0
         self._lock = asyncio.Lock()
 
+    @property
+    def is_ready(self) -> bool:
+        return True
+
     async def identity(self) -> str:
         if not self._dimension:
             await self.embed([PROBE_TEXT], query=False)

@@ -30,6 +30,10 @@ class Embedder(Protocol):
 
     batch: int
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a text can be embedded without loading models first."""
+
     async def identity(self) -> str:
         """The model's name and dimension. Vectors of another identity are not comparable."""
 

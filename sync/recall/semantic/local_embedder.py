@@ -42,8 +42,12 @@ class LocalEmbedder:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    @property
+    def is_ready(self) -> bool:
+        return self._process is not None and self._process.returncode is None and bool(self._name)
+
     async def identity(self) -> str:
-        if self._process is not None and self._process.returncode is None and self._name:
+        if self.is_ready:
             return self._name  # without waiting for the lock
         async with self._lock:
             await self._ensure_process()

@@ -7,15 +7,18 @@ and the models are loaded when there is something to embed or compare, never at 
 import asyncio
 import importlib
 import logging
+from array import array
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from sync.db.engine import Database, Transaction
-from sync.recall.index import vector_store
+from sync.recall.index import store, vector_store
+from sync.recall.index.item_filter import ItemFilter
 from sync.recall.model import Semantic
-from sync.recall.semantic.embedder import Embedder, EmbeddingFailed, is_dense, passage_of, query_tail_of
+from sync.recall.semantic.embedder import Embedder, EmbeddingFailed, ModelPart, is_dense, passage_of, query_tail_of
+from sync.recall.semantic.embedding_worker import model_parts
 from sync.runtime.change_counter import ChangeCounter
 
 if TYPE_CHECKING:
@@ -38,8 +41,8 @@ class QueryVector(msgspec.Struct, frozen=True):
 class SemanticIndex:
     """One profile's vectors. `redact` is applied to every text before the embedder gets it.
 
-    `query_timeout`: seconds that a search waits for its vector. `changed` counts up when vectors may have changed.
-    The embedder gets no text of items of `hidden_kinds`.
+    `query_timeout`: seconds that a search waits for its vector; for models that are being loaded it does not wait.
+    `changed` counts up when vectors may have changed. The embedder gets no text of items of `hidden_kinds`.
     """
 
     def __init__(
@@ -89,21 +92,28 @@ class SemanticIndex:
             return False
         return await self.database.write(vector_store.add_vectors, pending.state, rows)
 
-    def embed_query(self, text: str | None) -> asyncio.Task[QueryVector]:
-        """Start embedding a query; the task's result is "pending" after the timeout. None: do not embed."""
+    def embed_query(self, text: str | None, patience: float | None = None) -> asyncio.Task[QueryVector]:
+        """Start embedding a query; the task's result is "pending" after the timeout. None: do not embed.
+
+        `patience`: seconds to wait at most, if less than `query_timeout`.
+        """
+        timeout = min(self.query_timeout, self.query_timeout if patience is None else patience)
+        if self._embedder is not None and not self._embedder.is_ready:
+            timeout = 0.0
         task = None
         if text is not None and self._embedder is not None and not self.has_failed:
             task = asyncio.create_task(self._embed_query_text(self._embedder, text))
             self._query_tasks.add(task)
             task.add_done_callback(self._query_tasks.discard)
-        return asyncio.create_task(self._with_timeout(task, "off" if text is None or not self.is_enabled else "failed"))
+        state: Semantic = "off" if text is None or not self.is_enabled else "failed"
+        return asyncio.create_task(self._with_timeout(task, state, timeout))
 
-    async def _with_timeout(self, task: asyncio.Task[QueryVector] | None, default_state: Semantic) -> QueryVector:
+    async def _with_timeout(
+        self, task: asyncio.Task[QueryVector] | None, default_state: Semantic, timeout: float
+    ) -> QueryVector:
         if task is None:
             return QueryVector(default_state)
-        await asyncio.wait(
-            {task}, timeout=self.query_timeout
-        )  # not cancelled, so that the next query finds the models loaded
+        await asyncio.wait({task}, timeout=timeout)  # not cancelled, so that the next query finds the models loaded
         return task.result() if task.done() else QueryVector("pending")
 
     def query(self, connection: Transaction, query_vector: QueryVector) -> "tuple[Semantic, VectorQuery | None]":
@@ -118,6 +128,34 @@ class SemanticIndex:
             return "pending", None
         is_complete = vector_store.is_complete(connection, state.embedded_through)
         return "used" if is_complete else "partial", index.query(query_vector.vector)
+
+    async def cosines_of(self, text: str, item_filter: ItemFilter) -> dict[str, dict[str, float]]:
+        """How near the entries that match a filter are to a text, by each model; {} without models."""
+        vector = await self.embed_query(text)
+
+        def read(connection: Transaction) -> dict[str, dict[str, float]]:
+            _, query = self.query(connection, vector) if store.is_created(connection) else ("pending", None)
+            if query is None:
+                return {}
+            item_ids = store.matching_item_ids(connection, item_filter) or []
+            cosines = query.cosines_of(item_ids, [ModelPart(*part) for part in model_parts(vector.model)])
+            rows = store.by_ids(connection, list(cosines))
+            return {row.entry_id or "": cosines[row.item_id] for row in rows}
+
+        return await self.database.read(read)
+
+    async def text_vectors(self, texts: Sequence[str], model: str) -> list[Sequence[float]]:
+        """The vectors of texts by one of the local models; [] without it, or if their kind may not be sent."""
+        embedder = self._embedder
+        if embedder is None or self._hidden_kinds or not embedder.is_ready:
+            return []
+        try:
+            parts = {name: (start, stop) for name, start, stop in model_parts(await embedder.identity())}
+            start, stop = parts.get(model, (0, 0))
+            vectors = [array("f", (await embedder.embed([text], query=False))[0]) for text in texts] if stop else []
+        except EmbeddingFailed:
+            return []
+        return [vector[start:stop] for vector in vectors]
 
     async def close(self) -> None:
         for task in self._query_tasks:

@@ -231,7 +231,10 @@ def test_a_note_that_changed_since_the_question_is_asked_about_again(sidecar: Si
     file.write_text(file.read_text("utf-8") + "\n手写的一行\n", "utf-8")
     again = sidecar.call("notes/answer", **where, questionId=old, option="a")
     assert again["status"] == "needsConfirmation"
-    assert "手写的一行" in again["needsConfirmation"]["diff"]
+    changed = again["needsConfirmation"]
+    assert changed["diff"].splitlines()[0].startswith("- 选择数据库时 → 用 PostgreSQL")
+    asked = {"projectPath": str(project), "questionId": changed["questionId"]}
+    assert "手写的一行" in sidecar.call("notes/answer", **asked, option="d")["needsConfirmation"]["diff"]
     assert file.is_file()
     with pytest.raises(CallFailed, match="no such question"):
         sidecar.call("notes/answer", **where, questionId=old, option="a")

@@ -68,8 +68,13 @@ class LetterCountEmbedder:
         self.name = name
         self.texts: list[str] = []
         self.fails = False
+        self.is_loading = False
         self.gate: asyncio.Event | None = None
         self._dimension = dimension
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.is_loading
 
     async def identity(self) -> str:
         return self.name

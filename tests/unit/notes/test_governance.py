@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync.notes.governance import Relation, decide, must_ask, relation
+from sync.notes.governance import Likeness, Relation, contradict, decide, must_ask, relation
 from sync.notes.model import Action, Layer, NoteFile, Payload
 from sync.notes.note_draft import new_note_text
 from sync.notes.note_format import parse_note
@@ -126,6 +126,20 @@ def test_a_labelled_pair_is_judged_as_labelled(pair: tuple[str, str, str, str, R
 def test_there_are_forty_pairs_with_every_label() -> None:
     assert len(PAIRS) == 40
     assert {pair[4] for pair in PAIRS} == set(Relation)
+
+
+def test_the_same_rule_in_other_words_is_the_same_by_meaning_and_equal_words_are_not_enough() -> None:
+    paraphrase = Payload("挑选记录日志的依赖", ("日志统一走 structlog",), "日志统一走 structlog", "auto", "high")
+    assert relation(paraphrase, note_of("选日志库", "用 structlog")) is OTHER
+    assert relation(paraphrase, note_of("选日志库", "用 structlog"), Likeness(0.39, 0.75, 0.67)) is SAME
+    queue = Payload("选择消息队列时", ("用 Redis",), "用 Redis", "auto", "high")
+    assert relation(queue, note_of("选择缓存方案时", "用 Redis"), Likeness(0.46, 1.0, 0.68)) is OTHER
+
+
+def test_two_notes_of_one_scene_with_opposite_conclusions_contradict_each_other() -> None:
+    cursor, page = note_of("接口分页", "优先用游标", "用页码"), note_of("接口分页", "用页码", "优先用游标")
+    assert contradict(cursor, page)
+    assert not contradict(cursor, note_of("选择缓存方案时", "用 Redis"))
 
 
 def test_the_source_decides_between_replace_and_veto() -> None:

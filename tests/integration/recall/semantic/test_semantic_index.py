@@ -84,6 +84,19 @@ async def test_a_vector_that_does_not_come_in_time_is_not_waited_for(tmp_path: P
         assert (await harness.search("爬山")).semantic == "used"
 
 
+async def test_words_answer_at_once_while_models_are_being_loaded(tmp_path: Path) -> None:
+    embedder = LetterCountEmbedder()
+    async with open_recall_harness(tmp_path, embedder=embedder) as harness:
+        await harness.record_texts(*FACTS)
+        await harness.embed()
+        embedder.gate, embedder.is_loading = asyncio.Event(), True
+        early = await harness.search("爬山")  # would wait for ever
+        assert (early.semantic, early.hits[0].item.text) == ("pending", FACTS[2])
+        embedder.gate.set()
+        embedder.is_loading = False
+        assert (await harness.search("爬山")).semantic == "used"
+
+
 async def test_an_answer_that_took_its_time_is_not_kept_for_what_was_said_meanwhile(tmp_path: Path) -> None:
     embedder = LetterCountEmbedder()
     async with open_recall_harness(tmp_path, embedder=embedder, inline=True) as harness:
