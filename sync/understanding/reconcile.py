@@ -176,7 +176,9 @@ class _FactBook:
                     self._end(fact_id, given.recorded_at, by)
             case AnswerKind.QUESTIONED if draft.status is FactStatus.ACTIVE:
                 by = self._names.get(given.superseded_by or "", fact_id)
-                if by != fact_id and self._may_change(given, [fact_id], after=self._drafts[by].statement.text):
+                newer = self._drafts[by]
+                is_open = by != fact_id and newer.status is not FactStatus.RETRACTED
+                if is_open and self._may_change(given, [fact_id], after=newer.statement.text):
                     self._question([fact_id], by)
             case AnswerKind.DOUBTED if draft.status is FactStatus.ACTIVE and draft.origin is FactOrigin.USER_STATED:
                 if self._may_change(given, [fact_id], after=None):
