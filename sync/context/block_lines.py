@@ -24,19 +24,14 @@ from sync.document.markdown.template import (
 from sync.document.markdown.version_labels import parse_day
 from sync.document.read.results import LoadResult
 from sync.small_talk import is_small_talk
-from sync.texts.language import EN, ZH, Language
+from sync.texts.language import Language
+from sync.texts.prompts import PROMPTS
 from sync.understanding.model import USER_SUBJECT, Fact
 
 LATE_ENTRIES: Final = 80  # the newest dated lines, among which the important ones are found
 IMPORTANT: Final = 0.5  # what was said with this importance comes before newer things
 FACTS, OWN, LATE = 0, 1, 2  # parts of the block, in order
 NO_BEARER: Final = frozenset({USER_SUBJECT, "project", "unknown"})  # of a fact: nobody else has to be named
-UNTIL: Final = {ZH: "至 {}", EN: "until {}"}
-OUTDATED_PART: Final = {ZH: "其中“{}”已过时", EN: "“{}” in it is outdated"}
-DOUBT: Final = {ZH: "待确认：{} 又说“{}”", EN: "questioned: on {} the user said “{}”"}
-BESIDE: Final = {ZH: "{}（{}）", EN: "{} ({})"}
-COMMAS: Final = {ZH: "，", EN: ", "}
-ANSWERED: Final = {ZH: "；AI 答：", EN: "; AI answered: "}
 _BULLET: Final = re.compile(r"^[ \t]*[-*+][ \t]+")
 
 Estimate = Callable[[str, str], float]
@@ -99,12 +94,12 @@ def _fact_line(
     if fact is None:
         return BlockLine(FACTS, heading, text, frozenset((entry_id,)), author)
     notes = [fact.valid_from[:7]]
-    notes += [UNTIL[language].format(fact.valid_until[:10])] if fact.valid_until is not None else []
+    notes += [PROMPTS[language].until.format(fact.valid_until[:10])] if fact.valid_until is not None else []
     notes += [fact.about] if fact.about not in NO_BEARER and fact.about not in text else []
-    notes += [OUTDATED_PART[language].format(fact.outdated_part)] if fact.outdated_part is not None else []
+    notes += [PROMPTS[language].outdated_part.format(fact.outdated_part)] if fact.outdated_part is not None else []
     newer = facts.newer(fact)
-    notes += [DOUBT[language].format(newer.valid_from[:10], newer.statement)] if newer is not None else []
-    dated = BESIDE[language].format(text, COMMAS[language].join(notes))
+    notes += [PROMPTS[language].doubt.format(newer.valid_from[:10], newer.statement)] if newer is not None else []
+    dated = PROMPTS[language].beside.format(text, PROMPTS[language].comma.join(notes))
     ids = frozenset((entry_id, *fact.statement_ids))
     weight, waits = fact.importance or 0.0, fact.waits
     return BlockLine(FACTS, heading, dated, ids, author, fact.is_vital, waits, weight, fact.fact_id)
@@ -121,7 +116,7 @@ def _late_lines(dated: Sequence[_Dated], facts: KnownFacts, estimate: Estimate, 
         question, event_id = _side(one.raw), one.entry_id.removesuffix(".q")
         if is_small_talk(question) or facts.only_states_facts(event_id, question) or event_id in facts.outdated_texts:
             continue
-        text = f"{one.day.isoformat()} {one.text}" + (ANSWERED[language] + answer if answer else "")
+        text = f"{one.day.isoformat()} {one.text}" + (PROMPTS[language].answered + answer if answer else "")
         ids = frozenset() if ELLIPSIS in text else frozenset((event_id, one.entry_id))  # a longer form may be given
         heading, weight = heading_title((RECORDS,), language), estimate(question, answer)
         lines.append(BlockLine(LATE, heading, text, ids, one.author, weight=weight))
