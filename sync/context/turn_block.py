@@ -137,7 +137,7 @@ def _line_text(memory: Memory, term_weights: Mapping[str, float], fence: str, li
         before, between = PROMPTS[language].sides
         between = between.format(PROMPTS[language].from_tools * memory.has_tool_output)
         text = f"{before}{text}{between}{part(answer, limit - len(text))}"
-    return text + part(memory.note, limit)
+    return text + " " * memory.note.startswith(" ") + part(memory.note, limit)
 
 
 def _fenced_block(lines: Sequence[str], fence: str, language: Language) -> str:
