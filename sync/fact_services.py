@@ -105,7 +105,7 @@ class ModelAccess:
     async def run(self) -> None:
         """Compile the rules for the first exchange, then ask the model from its offer on, until cancelled."""
         await asyncio.sleep(RULES_DELAY)
-        for module in ("sync.understanding.capture", "sync.understanding.rules.chinese"):
+        for module in ("sync.understanding.capture", "sync.understanding.reading.reader"):
             await asyncio.to_thread(importlib.import_module, module)
         options = self._settings.model
         if options.url is not None and not self._offered.is_set():

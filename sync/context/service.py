@@ -333,10 +333,10 @@ def _silence(decided: Sequence[Candidate], text: str) -> Silence:
 
 
 @lru_cache(maxsize=256)
-def _importance(question: str, answer: str) -> float:
+def _importance(question: str, _answer: str) -> float:
     from sync.understanding.importance import estimate_importance  # noqa: PLC0415 - a message needs none of it
 
-    return estimate_importance(question, answer)
+    return estimate_importance(question)
 
 
 def _is_vital(text: str) -> bool:

@@ -167,7 +167,7 @@ def _recorded(messages: Iterable[str]) -> Iterator[RecordedStatement]:
 
 
 def _judge_importance(row: Row, tally: Tally) -> None:
-    value = estimate_importance(row["message"], "")
+    value = estimate_importance(row["message"])
     band = "high" if value > HIGH else "low" if value < LOW else "middle"
     failure = f"{row['id']} {row['band']} IMPORTANCE {value} <- {row['message']}"
     tally.note("importance", band == row["band"], failure)

@@ -49,7 +49,6 @@ PROTECTED_BY: Final = {
     "sync/understanding/": "acceptance/test_documentation_examples.py",
     "sync/understanding/second_reader/": "integration/understanding/second_reader/test_model_extraction.py",
     "sync/understanding/likeness.py": "unit/understanding/test_reconcile.py",
-    "sync/understanding/rules/": "unit/understanding/test_extractor.py",
     "sync/notes/": "acceptance/document/test_notes.py",
     "sync/notes/index_format.py": "property/notes/test_note_files.py",
     "sync/startup/notes_check.py": "acceptance/document/test_notes.py",

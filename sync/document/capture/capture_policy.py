@@ -187,7 +187,7 @@ def _importance_in_document(redacted: RedactedExchange, threshold: float) -> flo
         return SMALL_TALK
     if threshold <= ORDINARY_IMPORTANCE:
         return ORDINARY_IMPORTANCE
-    return max(ORDINARY_IMPORTANCE, estimate_importance(redacted.user_message, redacted.ai_response))
+    return max(ORDINARY_IMPORTANCE, estimate_importance(redacted.user_message))
 
 
 def _recorded_decisions(event: Event) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import Final
 
 from sync.understanding.model import USER_SUBJECT
@@ -28,14 +28,14 @@ _LINKS: Final = (
 _FIRST: Final = r"我|俺|咱|本人|偶|(?<![a-z])(?:i'm|im|i've|ive|i'd|i'll|i|my|me|we're|we've|we|our|mine)(?![a-z'])"
 _THIRD: Final = r"[他她它]|(?<![a-z])(?:he|she|they|he's|she's|they're|his|her|their|ta)(?![a-z'])"
 _ONLY_LINKS: Final = re.compile(rf"(?i)(?:{_LINKS})*$")
-_HAS_FIRST: Final = re.compile(f"(?i){_FIRST}")
+_HAS_FIRST: Final = re.compile(r"(?i)[我俺咱](?!的)|本人|(?<![a-z])(?:i|i'm|im|i've|ive|we|we're|we've)(?![a-z'])")
 _HAS_THIRD: Final = re.compile(f"(?i){_THIRD}")
 
 
 @cache
 def relations() -> Mapping[str, str]:
     """The class of each relation's word."""
-    classes: dict[str, str] = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
+    classes: dict[str, str] = tomllib.loads(resources.files(__package__).joinpath("relations.toml").read_text("utf-8"))
     return {word: name for name, words in classes.items() for word in words.split()}
 
 
@@ -71,6 +71,11 @@ def explicit_bearer(text: str, antecedent: str | None = None) -> str | None:
     if match["relation"]:
         return relation_of(match["relation"])
     return USER_SUBJECT if match["first"] else antecedent or UNKNOWN
+
+
+def is_link(clause: str) -> bool:
+    """Whether a clause only links sentences, and says nothing: 对了, by the way."""
+    return _ONLY_LINKS.match(clause) is not None
 
 
 def bearer_before(prefix: str, carried: str, antecedent: str | None) -> str:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
 import msgspec
@@ -17,13 +17,17 @@ from sync.understanding.reading import bearers
 from sync.understanding.reading.introductions import asks
 from sync.understanding.reading.segments import Sentence
 
-BEARERS_CLASSES: Final = frozenset({"allergy", "diet", "illness", "medicine"})  # said of others as well as of the user
+# What is said of others as well as of the user.
+BEARERS_CLASSES: Final = frozenset(
+    {"allergy", "diet", "illness", "medicine", "home", "employer", "job", "age", "taste", "tool", "have"}
+)
 MAX_CLAUSE: Final = 160  # characters; of a longer clause only the beginning is read
 _BEFORE: Final = 30  # characters of the sentence before a clause in which a guard may stand
 _AFTER: Final = 8  # characters behind a sentence in which a laugh may stand
 _REQUEST: Final = re.compile(
     r"(?i)\W*(?:(?:ok(?:ay)?|hey|so),? )?(?:can|could|would|will) (?:you|u)\b|(?:你|请)?(?:能不能|可不可以|能|可以)"
 )
+_ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that may stand behind a form
 _CJK: Final = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -94,7 +98,11 @@ def _read_clause(
             continue
         about = USER_SUBJECT
         if form.form_class in BEARERS_CLASSES:
-            about = bearer.explicit or bearers.bearer_before(text[: match.start()], bearer.carried, bearer.antecedent)
+            about = (
+                bearer.explicit
+                or bearers.explicit_bearer(match[0], bearer.antecedent)
+                or bearers.bearer_before(text[: match.start()], bearer.carried, bearer.antecedent)
+            )
         elif form.form_class == "family":
             about = bearers.relation_of(_object(match) or "") or bearer.about
         scope = message[max(sentence.start, clause.start - _BEFORE) : clause.end]
@@ -106,7 +114,7 @@ def _read_clause(
 def _is_guarded(scope: str, sentence: str) -> bool:
     """Whether what stands before or in the clause takes the certainty from its forms."""
     return any(
-        pattern.search(sentence if name == "joked" else scope)
+        pattern.search(sentence if name in _ANYWHERE else scope)
         for name, pattern in _guards("zh" if _CJK.search(scope) else "en").items()
     )
 
@@ -127,7 +135,7 @@ def _object(match: re.Match[str]) -> str | None:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
+    return tomllib.loads(resources.files(__package__).joinpath("rules.toml").read_text("utf-8"))
 
 
 @cache

@@ -3,8 +3,8 @@
 import re
 import tomllib
 from functools import cache
+from importlib import resources
 from itertools import islice
-from pathlib import Path
 from typing import Final, Literal
 
 Reason = Literal["introduced", "worked on"]
@@ -43,8 +43,8 @@ _ASKS_FOR: Final = re.compile(
     r"|\b(?:please|pls|can you|could you|need|make|convert|mark|spot|put|turn|fix)\b"
 )
 _POINTS_AT: Final = re.compile(
-    r"(?i)(?:这|那|下面|以下|下列)(?:[段句篇封首份条则张里]|几[行句段条]|些[行句话]|是|个(?:说明|订阅|表|邮件|通知))"
-    r"|说明书|聊天记录|群聊|日志|邮件签名|聊天日志|录音转|转文字|OCR|逐字稿|留言簿|备注里|登记表|会议纪要"
+    r"(?i)(?:这|那|下面|以下|下列)(?:[段句篇封首份条则张里]|几[行句段条]|些[行句话]|是|个(?:说明|订阅|表|邮件|通知|网[页站址]|页面|链接|帖|文件|脚本|文档|回复|对话))"
+    r"|说明书|聊天记录|群聊|日志|邮件签名|聊天日志|录音转|转文字|OCR|逐字稿|留言簿|备注里|登记表|会议纪要|(?:看看|看一?下|总结一下|翻译一下|瞧瞧)[\\s:：。]*$"
     r"|\b(?:this|these|those|the following|below)\b"
     r"(?! (?:week|month|year|time|is|isn't|was|weekend|morning|evening|project|repo))"
     r"|\b(?:transcript|chat log|speech to text|ocr|readme|contributing)\b"
@@ -58,7 +58,7 @@ _SHORT_HEAD: Final = 12  # characters of Chinese, and twice as many of English, 
 
 @cache
 def _data() -> dict[str, str]:
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return tomllib.loads(resources.files(__package__).joinpath("introductions.toml").read_text("utf-8"))
 
 
 @cache

@@ -2,26 +2,28 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
+from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.model import (
     MAX_REMEMBERED,
     MAX_STATEMENT_LENGTH,
     REMEMBER,
     USER_SUBJECT,
+    Change,
     FactKind,
     Level,
     Statement,
 )
 from sync.understanding.reading import scorer
-from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers
+from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers, is_link
 from sync.understanding.reading.certain_forms import FoundForm, find_forms
-from sync.understanding.reading.introductions import names_another
-from sync.understanding.reading.segments import Sentence, read_sentences
+from sync.understanding.reading.introductions import is_own_head, names_another
+from sync.understanding.reading.segments import LineForm, Sentence, read_sentences
 from sync.understanding.reading.topics import section_of, topic_slot
-from sync.understanding.rules.changes import find_change
 
 MAX_STATEMENTS: Final = 12  # of one message
 FORMS: Final = "forms"
@@ -34,7 +36,11 @@ _IMPORTANCE: Final = {
     FactKind.PLAN: 0.5,
 }
 _VITAL: Final = 0.8
-_RATHER_OWN: Final = 0.5  # probability that a sentence is the user's own, with which its form is likely
+_VITAL_CLASSES: Final = frozenset({"allergy", "diet", "illness", "medicine"})
+# From which probability on a sentence is the user's own its form is certain: alone, and beside the words of others.
+_OWN: Final = 0.6
+_OWN_BESIDE_OTHERS: Final = 0.9
+_RATHER_OWN: Final = 0.5  # with which its form is likely
 _ORDINARY: Final = 0.4
 _EDGES: Final = " \t\u3000，,。.;；、:：!！~～-–—"
 _TAG: Final = re.compile(  # what ends a request: 好吗, ", please"
@@ -43,7 +49,7 @@ _TAG: Final = re.compile(  # what ends a request: 好吗, ", please"
 )
 _NEGATED: Final = re.compile(r"(?i)不(?!仅|但|过|错|止)|没|别|无法|勿|n't\b|\b(?:not|never|no|without|dont|cant)\b")
 _A_RELATION: Final = "relation"  # the scorer's word for anybody of the household
-_SPLITS: Final = frozenset({"name", "home", "employer", "age"})  # slots whose values part a sentence
+_SPLITS: Final = frozenset({"name", "location", "employer", "age"})  # slots whose values part a sentence
 _POINTS_BACK: Final = re.compile(
     r"(?i)^[\W_]*(?:这[个些点条件事段话]*|那[个些点]?|上面的?|刚才(?:的|说的)?"
     r"|this|that|it|these|above|(?:what )?i(?: just)? said)*"
@@ -72,10 +78,15 @@ def read_statements(message: str, previous: str = "") -> list[Statement]:
     scores = scorer.score(message, previous, sentences)
     bearers = clause_bearers(message, sentences)
     found = _remembered(message, sentences, forms)
+    read: set[int] = set()
     for choice in _choices(message, sentences, forms, scores):
+        read.add(choice.sentence)
         statement = _statement(message, sentences[choice.sentence], choice, bearers[choice.sentence])
         if statement is not None and all(statement.text not in one.text for one in found):
             found.append(statement)
+    found += _unread_changes(
+        message, [one for at, one in enumerate(sentences) if at not in read and _is_own(scores, at)]
+    )
     return found[:MAX_STATEMENTS]
 
 
@@ -133,6 +144,23 @@ def _remembered(message: str, sentences: Sequence[Sentence], forms: Sequence[Fou
     return [one for one in found if one is not None]
 
 
+def _is_own(scores: Sequence[scorer.Score] | None, at: int) -> bool:
+    return scores is None or scores[at].own >= _RATHER_OWN
+
+
+def _unread_changes(message: str, sentences: Sequence[Sentence]) -> Iterator[Statement]:
+    """What only says that something changed: it counts if it questions a fact that is known."""
+    if names_another(message):
+        return
+    for sentence in sentences:
+        is_own = sentence.foreign is None and not sentence.is_question
+        if is_own and len(sentence.text) <= MAX_STATEMENT_LENGTH:
+            about = clause_bearers(message, [sentence])[0][0].about
+            unread = unread_change(" ".join(sentence.text.strip(_EDGES).split()), about)
+            if unread is not None and unread.change is not Change.NOW:
+                yield replace(unread, reader=FORMS)
+
+
 # --- which sentences -----------------------------------------------------------------------------------------------
 
 
@@ -147,27 +175,33 @@ def _choices(
             continue
         score = None if scores is None else scores[number]
         last = len(sentence.clauses) - 1
+        is_field = (
+            scores is None and sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
+        )
         parts = _parts([one for one in forms if one.sentence == number and not one.is_wish])
         for place, form in enumerate(parts):
-            if (level := _level(form, score, is_mixed=is_mixed)) is not None:
+            if (level := _level(form, score, is_mixed=is_mixed or is_field)) is not None:
                 first = form.clause if place else 0
                 until = parts[place + 1].clause - 1 if place + 1 < len(parts) else last
                 yield _Choice(number, form.clause, first, until, level, form, score)
+        stating = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and not one.is_question]
         if (
             not parts
             and number not in wishes
             and score is not None
+            and stating
             and (level := _level(None, score, is_mixed=is_mixed)) is not None
         ):
-            yield _Choice(number, min(score.clause, last), 0, last, level, None, score)
+            best = score.clause if score.clause in stating else stating[0]
+            yield _Choice(number, best, 0, last, level, None, score)
 
 
 def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
-    """The forms that are statements of their own: one a sentence, but each clause that gives a value of its own."""
+    """The forms that are statements of their own: one a sentence, but each topic beside a value that can change."""
     certain = [one for one in forms if not one.is_doubtful] or list(forms)
-    values = {one.slot: one for one in reversed(certain) if one.slot in _SPLITS}
-    if len({one.clause for one in values.values()}) == len(values) > 1:
-        return sorted(values.values(), key=lambda one: one.clause)
+    by_clause = {one.clause: one for one in reversed(certain) if one.slot is not None}
+    if len(by_clause) > 1 and any(one.slot in _SPLITS for one in by_clause.values()):
+        return [by_clause[clause] for clause in sorted(by_clause)]
     return certain[:1]
 
 
@@ -179,9 +213,9 @@ def _level(form: FoundForm | None, score: scorer.Score | None, *, is_mixed: bool
     level = scorer.level_of(score)
     if not is_certain_form:
         return level
-    if is_mixed and level is not Level.CERTAIN:
-        return Level.LIKELY if score.own >= _RATHER_OWN else None
-    return Level.CERTAIN if score.own >= _RATHER_OWN else Level.LIKELY
+    if score.own >= (_OWN_BESIDE_OTHERS if is_mixed else _OWN):
+        return Level.CERTAIN
+    return Level.LIKELY if level is not None or score.own >= _RATHER_OWN else None
 
 
 # --- the statement -------------------------------------------------------------------------------------------------
@@ -198,10 +232,9 @@ def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Seque
     about = _about(form, score, bearers[choice.clause])
     slot = form.slot if form is not None and form.slot else topic_slot(words, kind)
     change, former = find_change(words, context=text)
-    importance = None if score is None else score.importance
-    if importance is None:
-        is_vital = form is not None and form.form.form_class in {"allergy", "diet", "illness", "medicine"}
-        importance = _VITAL if is_vital else _IMPORTANCE.get(kind, _ORDINARY)
+    importance = _IMPORTANCE.get(kind, _ORDINARY) if score is None else score.importance
+    if form is not None and form.form.form_class in _VITAL_CLASSES:
+        importance = max(importance, _VITAL)
     return Statement(
         text=text,
         kind=kind,
@@ -249,5 +282,9 @@ def _span(sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) 
             first += 1
         while last > choice.clause and clauses[last].end - clauses[first].start > MAX_STATEMENT_LENGTH:
             last -= 1
+    while first < choice.clause and is_link(
+        sentence.text[clauses[first].start - sentence.start : clauses[first].end - sentence.start]
+    ):
+        first += 1
     end = sentence.end if last == len(clauses) - 1 else clauses[last].end
     return clauses[first].start, min(end, clauses[first].start + MAX_STATEMENT_LENGTH)

@@ -79,7 +79,8 @@ _FENCE: Final = re.compile(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|/\*.*?\*/|^#{1,6} .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
 )
 _LETTER_FROM: Final = re.compile(
-    r"^(?:尊敬的|亲爱的|Dear )(?!(?:ai|assistant|chat|小白)\b)[^\n：:，,]{1,30}[：:，,](?:[^\n]*\S[^\n]*|\s*\n.*)"
+    r"^(?:From|To|Cc|Subject|Date|发件人|收件人|抄送|主题)\s?[:：].*"
+    r"|^(?:尊敬的|亲爱的|Dear )(?!(?:ai|assistant|chat|小白)\b)[^\n：:，,]{1,30}[：:，,](?:[^\n]*\S[^\n]*|\s*\n.*)"
     r"|^--\s*$.*?(?=\n\s*\n|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
@@ -88,7 +89,9 @@ _SPEAKER: Final = re.compile(
     r"^\s*(?:\[?[\d:.\s]{4,}\]?\s*)?(?P<who>[^\s:：，,。]{1,8}|[A-Z][\w'. ]{0,14})[:：](?!//)\s*(?P<words>\S.*)"
 )
 _TAGS: Final = re.compile(
-    r"<([A-Za-z][\w-]*)\b[^<>\n]*>.*?(?:</\1\s*>|\Z)|\[/?[A-Z_]{3,20}\][^\n]*|<[|!?/][^<>\n]*>[^\n]*", re.DOTALL
+    r"<([A-Za-z][\w-]*)\b[^<>\n]*>.*?(?:</\1\s*>|\Z)|<[|!?/][^<>\n]*>[^\n]*"
+    r"|^\[/?[\w ]{3,20}\].*?(?:^\[/?[\w ]{3,20}\][^\n]*|\n\s*\n|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 _QUOTES: Final = re.compile(
     r"“[^”]{2,1500}”|「[^」]{2,1500}」|『[^』]{2,1500}』|《[^》\n]{1,80}》|\"[^\"]{2,1500}\"|‘[^’\n]{2,400}’"
@@ -101,7 +104,7 @@ _MACHINE_LINE: Final = re.compile(
     |\b(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b[\s:\]]|[{};]\s*$|\w\.\w+\(|\w\(\)|=>\s*[{(]|[{\[]\s*"\w
     |^\s*(?:const|let|var|def|class|function|return|import|from\s\S+\simport|SELECT|INSERT|UPDATE|export|if\s*\()\b.*[=({;:]
     |\w\s?={2,3}\s?["'\w]|^\s*[\w.-]+=["'\w/]|\t.*\t|^[^,，。\s]+(?:,[^,，。\s]+){3,}$|^\s*[\w-]+:\s*[{\["'|>]
-    |^(?:From|To|Cc|Subject|Date|发件人|收件人|抄送|主题)\s?[:：]
+    |[\u2028\u2029\x85\x0b\x0c]|^(?:[ ]{4,}|[ ]*\t)\S
     """
 )
 _QUOTED_LINE: Final = re.compile(r"^\s*(?:>|＞|\|\s)")

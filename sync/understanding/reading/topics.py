@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
 from sync.understanding.model import FactKind, FactSection
@@ -43,7 +43,7 @@ def _first(text: str, table: str) -> str | None:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return tomllib.loads(resources.files(__package__).joinpath("topics.toml").read_text("utf-8"))
 
 
 @cache

@@ -1,5 +1,6 @@
 """The facts of a log: the same for any order of arrival, and without what was erased."""
 
+import dataclasses
 import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -72,15 +73,17 @@ async def test_a_projection_follows_the_log(device: Device) -> None:
 async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
     projection = FactProjection(clock=device.clock)
     today = device.clock.now().date()
-    for number, message in enumerate(("我下周五去体检。", "我后年年底搬家。", "我住在天津。"), start=1):
-        exchange = EventDraft(
-            "exchange_recorded", REDACTOR.clean_payload({"question": message}), event_id=f"evt_{number}"
-        )
-        add_facts = fact_extractor(message, REDACTOR, device.clock)
-        await device.log.append(await device.database.write(add_facts, [exchange]))
+    friday = today + timedelta(days=4 - today.weekday(), weeks=1)
+    plan = Statement("我下周五去体检", FactKind.PLAN, FactSection.PERSONAL)
+    said = (
+        dataclasses.replace(plan, valid_until=friday.isoformat()),
+        dataclasses.replace(plan, text="我后年年底搬家", valid_until=f"{today.year + 2}-12-31"),
+        Statement("我住在天津", FactKind.IDENTITY, FactSection.PERSONAL, "home"),
+    )
+    exchange = EventDraft("exchange_recorded", REDACTOR.clean_payload({"question": "q"}), event_id="evt_1")
+    await device.log.append([exchange, *statement_drafts(said, exchange, REDACTOR)])
     facts = await facts_of(device, projection)
     assert [fact.status.value for fact in facts.facts] == ["active"] * 3
-    friday = today + timedelta(days=4 - today.weekday(), weeks=1)
     ends = [friday.isoformat(), f"{today.year + 2}-12-31", None]
     assert [fact.valid_until for fact in facts.facts] == ends
     device.clock.advance((friday - today).days * 86_400.0)

@@ -177,12 +177,12 @@ class TestByHand:
     async def test_a_longer_line_stays_whole_and_its_fact_is_cut(self, harness: DocumentHarness) -> None:
         await state(harness, ALLERGY)
         await harness.memory.reconcile()
-        harness.replace("- 我对花生过敏", "- 我对花生过敏" + "，很严重" * 30)
+        harness.replace("- 我对花生过敏", "- 我对花生过敏" + "，很严重" * 40)
         await harness.memory.reconcile()
         await harness.memory.reconcile()
-        assert "- 我对花生过敏" + "，很严重" * 30 + "\n" in harness.text
+        assert "- 我对花生过敏" + "，很严重" * 40 + "\n" in harness.text
         (fact,) = (await facts_of(harness)).active
-        assert (len(fact.statement), fact.statement[-1]) == (80, "…")
+        assert (len(fact.statement), fact.statement[-1]) == (120, "…")
 
     async def test_an_edit_by_command_changes_the_line(self, harness: DocumentHarness) -> None:
         await state(harness, ALLERGY)

@@ -518,4 +518,4 @@ async def test_with_a_model_that_answers_as_models_do_nearly_all_labelled_statem
     assert model.asked >= len(rows) // 20, "in all forms of an answer"
     assert model.invented.isdisjoint(one.statement.text for one in (await facts_of(device)).statements.values())
     assert sum(score.wanted) >= 0.95 * len(score.wanted), str(score)
-    assert sum(score.active) >= 0.93 * len(score.active), str(score)
+    assert sum(score.active) >= 0.9 * len(score.active), str(score)
