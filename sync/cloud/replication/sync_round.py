@@ -106,22 +106,20 @@ class SyncRunner:
     async def _run_until_caught_up(self) -> RoundJson:
         await _release_quota_limited(self._log, self._clock)
         self._log.database.check_writable()  # or a refreshed token or an acknowledgement would be lost
-        done = RoundJson(pushed=0, pulled=0, quarantined=0)
-        resets = forks = 0
+        done, resets, forks = RoundJson(pushed=0, pulled=0, quarantined=0), 0, 0
         only_device: str | None = None  # send the events of this device id; None: of any former id too
         positions = set[tuple[str | int | None, ...]]()
         for _ in range(MAX_REQUESTS):
             session = await self._account.session()
-            waiting = await self._read_pending(only_device)
-            events = next_batch(waiting.events, most_events=self._push_events)
-            first = events[0].event_id if events else None
-            position = (waiting.cursor.epoch, waiting.cursor.seq, first, self.document.base_hash)
+            waiting, cursor = await self._read_pending(only_device)
+            events = next_batch(waiting, most_events=self._push_events)
+            position = (cursor.epoch, cursor.seq, *(one.event_id for one in events[:1]), self.document.base_hash)
             if position in positions or resets > MAX_RESETS:
                 break  # the last answer brought nothing new, so the next one will not either
             positions.add(position)
             device_id = events[0].device_id if events else self._log.device_id
             try:
-                answer, verdict, did = await self._exchange_once(session, device_id, events, waiting.cursor)
+                answer, verdict, did = await self._exchange_once(session, device_id, events, cursor)
             except DeviceConflict:
                 if device_id == self._log.device_id:
                     raise
@@ -134,7 +132,7 @@ class SyncRunner:
                 await self._fork_replica()
                 positions.clear()
                 continue
-            self.pull_progress.advance(waiting.cursor, verdict)
+            self.pull_progress.advance(cursor, verdict)
             resets += verdict.reset
             done = done.plus(did)
             resend = device_id == self._log.device_id and await self._import_displaced(session, answer)

@@ -94,10 +94,9 @@ class SimulatedDevice(DeviceFiles):
         self.life: ProgramRun | None = None
         self.unanswered: dict[str, tuple[str | None, ExchangeInput]] = {}
         self.backup: tuple[int, Path] | None = None
-        self.was_recreated = False  # whether its database is younger than its facts
         self.emptied = False  # whether it lacks former events until the server returns them
         self.copy_of: str | None = None
-        self.login_failed = False  # the last one; its user will try again
+        self.was_recreated = self.login_failed = False  # its database is younger than its facts; the last login failed
         self.last_owner: str | None = None  # the account when the program was last seen
         self.guests: str | None = None  # the profile of the guest
         self.settings = Settings(
