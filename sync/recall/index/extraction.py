@@ -13,55 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.clock import to_unix_ms
+from sync.log import event_types as types
 from sync.log.authorship import ANSWER as ANSWER_PART
 from sync.log.envelope import event_ms
-from sync.log.event_types import (
-    DAILY_UNDONE,
-    DAY_FOLDED,
-    DEVICE_HIDDEN,
-    DOCUMENT_RESTORED,
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_MOVED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
-    EXCHANGE_TEXT,
-    FACT_CONFIRMED,
-    FACT_DOUBTED,
-    FACT_EDITED,
-    FACT_QUESTIONED,
-    FACT_REJECTED,
-    FACT_RETRACTED,
-    FACT_SUPERSEDED,
-    LESSON_COUNTED,
-    LESSON_EDITED,
-    LESSON_LEARNED,
-    LESSON_OBSERVED,
-    LESSON_REMOVED,
-    MEMORY_FACT,
-    MEMORY_INDEX_UPDATED,
-    MEMORY_NOTE_CREATED,
-    MEMORY_NOTE_DELETED,
-    MEMORY_NOTE_UPDATED,
-    MEMORY_QUESTION_ANSWERED,
-    MEMORY_QUESTION_ASKED,
-    MEMORY_QUESTION_EXPIRED,
-    MEMORY_RETRIEVE_PERFORMED,
-    MESSAGE,
-    PAYLOAD_EXPIRED,
-    PAYLOAD_FORGOTTEN,
-    PAYLOAD_REDACTED,
-    SECTION_ADDED,
-    SECTION_REMOVED,
-    SESSION_EDITED,
-    SESSION_MARKED,
-    SESSION_ORIGINAL,
-    SESSION_RECORDED,
-    SESSION_REMOVED,
-    SESSION_SKIPPED,
-    TEXT_SUFFIX,
-    USER_FEEDBACK,
-)
 from sync.log.model import Event, Origin
 from sync.recall.text.echo_filter import strip_recalled_context
 
@@ -176,7 +130,7 @@ def _exchange(event: Event) -> Iterator[IndexChange]:
 
 def _exchange_text(event: Event) -> Iterator[IndexChange]:
     """Both sides of an exchange in place of their summaries; of the answer what does not repeat the memory."""
-    payload, exchange_id = event.payload, event.event_id.removesuffix(TEXT_SUFFIX)
+    payload, exchange_id = event.payload, event.event_id.removesuffix(types.TEXT_SUFFIX)
     answer = _text_of(payload.get("answer"))
     for start, end in reversed(_spans(payload.get("echoes"))):
         answer = answer[:start] + answer[end:]
@@ -229,7 +183,7 @@ def _lesson(event: Event) -> Iterator[IndexChange]:
     lesson_id, content = event.payload.get("lesson_id"), event.payload.get("content")
     if not isinstance(lesson_id, str):
         yield from _content_of("lesson")(event)
-    elif event.type == LESSON_REMOVED:
+    elif event.type == types.LESSON_REMOVED:
         yield RemovedItem(lesson_id)
     elif isinstance(content, Mapping):
         kind = "pattern" if event.payload.get("kind") == "pattern" else "lesson"
@@ -251,7 +205,7 @@ def _note(event: Event) -> Iterator[IndexChange]:
     if not isinstance(note_id, str):
         return
     entry_id = f"{event.project_id}/{note_id}"  # an id is unique in its project only
-    if event.type == MEMORY_NOTE_DELETED or payload.get("status") == "archive":
+    if event.type == types.MEMORY_NOTE_DELETED or payload.get("status") == "archive":
         yield RemovedItem(entry_id)
         return
     yield Item(NOTE, _text_of(payload.get("text")), entry_id=entry_id)
@@ -275,52 +229,35 @@ def _no_items(event: Event) -> Iterable[IndexChange]:
     return ()
 
 
+_WITHOUT_TEXT: Final = (
+    *(
+        types.MEMORY_INDEX_UPDATED,
+        types.MEMORY_RETRIEVE_PERFORMED,
+        types.MEMORY_QUESTION_ASKED,
+        types.MEMORY_QUESTION_ANSWERED,
+    ),
+    *(types.MEMORY_QUESTION_EXPIRED, types.ENTRY_MOVED, types.SECTION_ADDED, types.SECTION_REMOVED),
+    *(types.DOCUMENT_RESTORED, types.DAY_FOLDED, types.PAYLOAD_FORGOTTEN, types.PAYLOAD_EXPIRED),
+    *(types.PAYLOAD_REDACTED, types.DEVICE_HIDDEN, types.SESSION_SKIPPED, types.FACT_CONFIRMED),
+    *(types.FACT_REJECTED, types.FACT_RETRACTED, types.FACT_SUPERSEDED, types.FACT_DOUBTED),
+    *(types.FACT_QUESTIONED, types.SESSION_ORIGINAL, types.LESSON_COUNTED, types.LESSON_OBSERVED),
+)
 EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
-    EXCHANGE_RECORDED: _exchange,
-    EXCHANGE_TEXT: _exchange_text,
-    ENTRY_ADDED: _document_entry,
-    ENTRY_EDITED: _document_entry,
-    ENTRY_REMOVED: _removed_entry,
-    MEMORY_FACT: _content_of(FACT),
-    FACT_EDITED: _content_of(FACT),
-    MESSAGE: _content_of("message"),
-    USER_FEEDBACK: _content_of("feedback"),
-    SESSION_RECORDED: _daily_record,
-    SESSION_EDITED: _daily_record,
-    SESSION_REMOVED: _daily_record,
-    SESSION_MARKED: _daily_record,
-    DAILY_UNDONE: _daily_record,
-    LESSON_LEARNED: _lesson,
-    LESSON_EDITED: _lesson,
-    LESSON_REMOVED: _lesson,
-    MEMORY_NOTE_CREATED: _note,
-    MEMORY_NOTE_UPDATED: _note,
-    MEMORY_NOTE_DELETED: _note,
-    # These have no text of their own.
-    MEMORY_INDEX_UPDATED: _no_items,
-    MEMORY_RETRIEVE_PERFORMED: _no_items,
-    MEMORY_QUESTION_ASKED: _no_items,
-    MEMORY_QUESTION_ANSWERED: _no_items,
-    MEMORY_QUESTION_EXPIRED: _no_items,
-    ENTRY_MOVED: _no_items,
-    SECTION_ADDED: _no_items,
-    SECTION_REMOVED: _no_items,
-    DOCUMENT_RESTORED: _no_items,
-    DAY_FOLDED: _no_items,  # its exchanges are indexed
-    PAYLOAD_FORGOTTEN: _no_items,
-    PAYLOAD_EXPIRED: _no_items,
-    PAYLOAD_REDACTED: _no_items,
-    DEVICE_HIDDEN: _no_items,
-    SESSION_SKIPPED: _no_items,
-    FACT_CONFIRMED: _no_items,
-    FACT_REJECTED: _no_items,
-    FACT_RETRACTED: _no_items,
-    FACT_SUPERSEDED: _no_items,
-    FACT_DOUBTED: _no_items,
-    FACT_QUESTIONED: _no_items,
-    SESSION_ORIGINAL: _no_items,
-    LESSON_COUNTED: _no_items,
-    LESSON_OBSERVED: _no_items,
+    types.EXCHANGE_RECORDED: _exchange,
+    types.EXCHANGE_TEXT: _exchange_text,
+    **dict.fromkeys((types.ENTRY_ADDED, types.ENTRY_EDITED), _document_entry),
+    types.ENTRY_REMOVED: _removed_entry,
+    **dict.fromkeys((types.MEMORY_FACT, types.FACT_EDITED), _content_of(FACT)),
+    types.MESSAGE: _content_of("message"),
+    types.USER_FEEDBACK: _content_of("feedback"),
+    **dict.fromkeys(
+        (types.SESSION_RECORDED, types.SESSION_EDITED, types.SESSION_REMOVED, types.SESSION_MARKED, types.DAILY_UNDONE),
+        _daily_record,
+    ),
+    **dict.fromkeys((types.LESSON_LEARNED, types.LESSON_EDITED, types.LESSON_REMOVED), _lesson),
+    **dict.fromkeys((types.MEMORY_NOTE_CREATED, types.MEMORY_NOTE_UPDATED, types.MEMORY_NOTE_DELETED), _note),
+    # These have no text of their own, or their text is that of other events.
+    **dict.fromkeys(_WITHOUT_TEXT, _no_items),
 }
 
 

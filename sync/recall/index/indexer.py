@@ -9,30 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from sync.db.engine import Transaction
+from sync.log import event_types as types
 from sync.log import store as log_store
 from sync.log.authorship import author_of
 from sync.log.devices.device_registry import admitted_ids
 from sync.log.devices.device_view import DeviceView
 from sync.log.devices.store import read_registry
 from sync.log.envelope import event_ms
-from sync.log.event_types import (
-    DAILY_UNDONE,
-    DEVICE_ADMITTED,
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-    LESSON_EDITED,
-    LESSON_REMOVED,
-    MEMORY_NOTE_DELETED,
-    MEMORY_NOTE_UPDATED,
-    PAYLOAD_EXPIRED,
-    PAYLOAD_REDACTED,
-    RETRACTING_TYPES,
-    SESSION_EDITED,
-    SESSION_MARKED,
-    SESSION_RECORDED,
-    SESSION_REMOVED,
-)
 from sync.log.model import Event, erased_by
 from sync.log.projections.registry import RECALL
 from sync.log.retractions import Retractions, correction_of
@@ -55,10 +38,17 @@ from sync.recall.index.store import ItemRow
 
 SCHEMA_VERSION: Final = 11  # raised whenever terms, items or tables change
 CHANGING_TYPES: Final = (  # whose items replace or remove others
-    *(ENTRY_EDITED, ENTRY_REMOVED, DAILY_UNDONE, SESSION_EDITED, SESSION_MARKED, SESSION_REMOVED),
-    *(LESSON_EDITED, LESSON_REMOVED, MEMORY_NOTE_UPDATED, MEMORY_NOTE_DELETED),
+    *(
+        types.ENTRY_EDITED,
+        types.ENTRY_REMOVED,
+        types.DAILY_UNDONE,
+        types.SESSION_EDITED,
+        types.SESSION_MARKED,
+        types.SESSION_REMOVED,
+    ),
+    *(types.LESSON_EDITED, types.LESSON_REMOVED, types.MEMORY_NOTE_UPDATED, types.MEMORY_NOTE_DELETED),
 )
-_LINE_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED})
+_LINE_TYPES: Final = frozenset({types.ENTRY_ADDED, types.ENTRY_EDITED})
 _EXCHANGE_SLOTS: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -84,7 +74,9 @@ class RecallIndexer:
 
     def must_restart(self, connection: Transaction, events: Sequence[Event]) -> bool:
         """Whether a device is admitted whose changes of items have waited. A build knows the admissions before it."""
-        admissions = [event for event in events if event.type == DEVICE_ADMITTED and event.position > self._known_to]
+        admissions = [
+            event for event in events if event.type == types.DEVICE_ADMITTED and event.position > self._known_to
+        ]
         admitted = {name for event in admissions for name in admitted_ids(event)}
         return bool(admitted) and log_store.has_events_of(connection, CHANGING_TYPES, admitted)
 
@@ -99,7 +91,7 @@ class RecallIndexer:
                 fresh = []
             if erased:
                 retractions = retractions or _retractions(connection, events)
-                _remove_erased(connection, erased, retractions if event.type != PAYLOAD_EXPIRED else None)
+                _remove_erased(connection, erased, retractions if event.type != types.PAYLOAD_EXPIRED else None)
             fresh += [row for change in changes if (row := self._row_for(connection, event, change)) is not None]
         store.insert(connection, fresh)
         if retractions is not None:
@@ -143,11 +135,11 @@ def _record_times(
     first = _first_record_event(connection, event, item, former_rows)
     first_id, new_id = item_id(first.position, item.slot), item_id(event.position, item.slot)
     if former_rows and (
-        event.type == SESSION_MARKED or (event.type == DAILY_UNDONE and former_rows[0].text == item.text)
+        event.type == types.SESSION_MARKED or (event.type == types.DAILY_UNDONE and former_rows[0].text == item.text)
     ):
         return first_id, former_rows[0].text_id, former_rows[0].ts_ms
     author = event
-    if event.type in {SESSION_MARKED, DAILY_UNDONE}:
+    if event.type in {types.SESSION_MARKED, types.DAILY_UNDONE}:
         author = _last_author_event(connection, event, item, first)
     text_id = new_id if author is event else item_id(author.position, item.slot)
     return first_id, text_id, record_time_ms(first) - author.utc_offset * MINUTE_MS
@@ -156,7 +148,9 @@ def _record_times(
 def _last_author_event(connection: Transaction, event: Event, item: Item, first_event: Event) -> Event:
     """The latest earlier event with the record's current text; the first event of the record if there is none."""
     author = first_event
-    for one in log_store.read_by_types(connection, (SESSION_RECORDED, SESSION_EDITED), after=first_event.position):
+    for one in log_store.read_by_types(
+        connection, (types.SESSION_RECORDED, types.SESSION_EDITED), after=first_event.position
+    ):
         if one.position < event.position and any(_has_same_text(change, item) for change in index_changes(one)):
             author = one
     return author
@@ -168,12 +162,12 @@ def _has_same_text(change: Item | RemovedItem, item: Item) -> bool:
 
 def _first_record_event(connection: Transaction, event: Event, item: Item, former_rows: Sequence[ItemRow]) -> Event:
     """The event that created a daily record; this one if no other is known."""
-    if event.type == SESSION_RECORDED:
+    if event.type == types.SESSION_RECORDED:
         return event
     if former_rows:
         return next(iter(log_store.read_at_positions(connection, [former_rows[0].first_id // ITEMS_PER_EVENT])), event)
     recorded = log_store.read_by_types(
-        connection, (SESSION_RECORDED,), after=0
+        connection, (types.SESSION_RECORDED,), after=0
     )  # all of them: only after a removal was undone
     return next((one for one in recorded if one.payload.get("record_id") == item.entry_id), event)
 
@@ -191,8 +185,10 @@ def _current_rows(connection: Transaction, entry_id: str) -> list[ItemRow]:
 def _retractions(connection: Transaction, events: Iterable[Event]) -> Retractions:
     """All retractions in the log if it has corrections; otherwise those of these events suffice."""
     retractions = Retractions()
-    has_corrections = log_store.newest_position_of_types(connection, (PAYLOAD_REDACTED,)) > 0
-    retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0) if has_corrections else events)
+    has_corrections = log_store.newest_position_of_types(connection, (types.PAYLOAD_REDACTED,)) > 0
+    retractions.apply(
+        log_store.read_by_types(connection, types.RETRACTING_TYPES, after=0) if has_corrections else events
+    )
     return retractions
 
 
