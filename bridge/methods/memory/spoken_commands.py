@@ -18,6 +18,7 @@ from sync.daily.commands.fact_commands import FactCommands, read_wish
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.recall.relevance.message_signals import asks_for_memory
+from sync.understanding.reading.reader import points_back
 
 
 class Saying(Params, frozen=True):
@@ -48,7 +49,10 @@ async def run_command(app: App, params: Saying) -> CommandJson:
     eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
     facts = FactCommands(app.facts(), app.draft_builder.redactor)
     here = CommandContext(
-        app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
+        app.draft_builder.safe_session_id(params.session_id),
+        summary_turns(params.turns),
+        params.project_path,
+        points_back(params.text),
     )
     commander = CommandHandler(app.daily(), search, eraser, app.settings.recall.vector_provider, facts)
     return contract.command_reply_to_json(await commander.handle(asked, here), recall=recalls)

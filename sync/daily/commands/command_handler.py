@@ -22,10 +22,10 @@ from sync.daily.commands.erasure_replies import (
     paused_texts,
     pending_erasure_note,
 )
-from sync.daily.commands.fact_commands import FactCommands, which_fact
+from sync.daily.commands.fact_commands import FactCommands, FactReply, which_fact
 from sync.daily.config import DailyConfig, Provider
 from sync.daily.conversation import current_conversation, store
-from sync.daily.conversation.command_parser import SpokenCommand, is_confirmation, split_confirmation
+from sync.daily.conversation.command_parser import SpokenCommand, is_confirmation, parse_command, split_confirmation
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn
@@ -56,11 +56,15 @@ class CommandSearch(msgspec.Struct, frozen=True):
 
 
 class CommandContext(msgspec.Struct, frozen=True):
-    """Where a command was given: the session with its turns, and the project."""
+    """Where a command was given: the session with its turns, and the project.
+
+    `points_back`: it asks to remember what was said before it, 记住这个.
+    """
 
     session_id: str | None = None
     turns: tuple[SummaryTurn, ...] = ()
     project_path: str | None = None
+    points_back: bool = False
 
 
 class CommandReply(msgspec.Struct, frozen=True):
@@ -116,7 +120,7 @@ class CommandHandler:
             CommandKind.REMEMBER: self._remember,
             CommandKind.FORGET_LAST: self._forget_last,
             CommandKind.PAUSE: self._pause,
-            CommandKind.FACTS: self._list_facts,
+            CommandKind.FACTS: self._remember,
         }
 
     async def handle(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
@@ -136,16 +140,24 @@ class CommandHandler:
             chinese = "好的，之后的内容会保存；已清除的内容不会恢复"
             english = "Saving again from here; what was erased does not come back"
             return _reply(command, True, chinese, english, ())
-        return _saved_reply(command, result)
+        known = await self._remember_before(context) if context.points_back else None
+        return _with_fact(_saved_reply(command, result), known)
+
+    async def _remember_before(self, context: CommandContext) -> FactReply | None:
+        """Make a fact of what the user said before the command."""
+        said = [turn.text for turn in context.turns if turn.role == "user" and parse_command(turn.text) is None][-1:]
+        if not said:
+            log = self._daily.events
+            events = await log.database.read(current_conversation.last_said, log.device_id, context.session_id)
+            said = sorted((str(event.payload.get("question", "")) for event in events), key=len)[-1:]
+        return await self._facts.remember_said(said[0] if said else "", context.session_id, context.project_path)
 
     async def _remember(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        done = await self._facts.remember(command.argument, context.session_id, context.project_path)
+        """Make a fact of the words of a command, or list the facts that are known."""
+        asked, place = command.argument, (context.session_id, context.project_path)
+        lists = command.kind is CommandKind.FACTS
+        done = await (self._facts.list_known() if lists else self._facts.remember(asked, *place))
         return _reply(command, done.done, done.chinese, done.english, event_id=done.fact_id)
-
-    async def _list_facts(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        del context
-        known = await self._facts.list_known()
-        return _reply(command, known.done, known.chinese, known.english)
 
     async def _latest_session(self) -> str:
         """This device's latest session. Raises InvalidInput if there is none."""
@@ -349,6 +361,14 @@ def _saved_reply(command: SpokenCommand, result: ChangeResult) -> CommandReply:
         return _reply(command, False, "没有可以保存的内容", "There is nothing to save", ())
     topic = result.record.content.topic
     return _reply(command, True, f"已记住：{topic}", f"Saved: {topic}", (result.record,), event_id=result.event_id)
+
+
+def _with_fact(reply: CommandReply, known: FactReply | None) -> CommandReply:
+    """A reply that also says which fact was made."""
+    if known is None or not known.done:
+        return reply
+    text = known.chinese if reply.command.is_chinese else known.english
+    return replace(reply, done=True, message=f"{reply.message}\n{text}" if reply.done else text)
 
 
 def _reply(

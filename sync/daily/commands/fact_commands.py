@@ -69,6 +69,12 @@ class FactCommands:
             True, f"已记住：{'；'.join(shown)}{zh}", f"Remembered: {'; '.join(shown)}{en}", facts[-1].fact_id
         )
 
+    async def remember_said(self, said: str, session_id: str | None, project_path: str | None) -> FactReply | None:
+        """Make a fact of what the user said; None if that only asks, or is another's words."""
+        if not any(one.foreign is None and not one.is_question for one in read_sentences(said)):
+            return None
+        return await self.remember(" ".join(said.split()), session_id, project_path)
+
     async def list_known(self) -> FactReply:
         """What is known about the user, what matters most first."""
         facts = await self._facts.current()

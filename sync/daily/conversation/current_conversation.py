@@ -15,7 +15,7 @@ from sync.daily.conversation import store
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.transcript import conversation_event_ids
 from sync.db.engine import Transaction
-from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED, MEMORY_FACT
+from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED, EXCHANGE_TEXT, MEMORY_FACT
 from sync.log.model import Door, Event, is_imported
 
 
@@ -69,7 +69,7 @@ def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int,
 
 def last_said(connection: Transaction, device_id: str, session_id: str | None) -> list[Event]:
     """What the user said last on this device, or in a session, that is no command: newest first, with what it made."""
-    types = (*CONVERSATION_TYPES, MEMORY_FACT)
+    types = (*CONVERSATION_TYPES, EXCHANGE_TEXT, MEMORY_FACT)
     if session_id is not None:
         events: Iterable[Event] = reversed(store.session_events(connection, session_id, types))
     else:

@@ -8,6 +8,7 @@ import pytest
 
 from sync.daily.commands.fact_commands import FactCommands, read_wish
 from sync.daily.conversation.command_parser import parse_command
+from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.understanding.service import FactService
 from tests.integration.daily.harness import SAMPLE_TURNS, DailyHarness, open_daily_harness
 from tests.support import REDACTOR
@@ -106,6 +107,17 @@ async def test_what_was_said_last_is_shown_and_erased_and_nothing_else(
         assert "我的车位在三楼" in shown.message
         assert (await harness.send_command(f"{forget} {confirm}")).done
         assert await known(harness) == ["我的柜子在左边"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("备用钥匙在花盆下面", ["备用钥匙在花盆下面"]), ("备用钥匙在哪？", []), ("“备用钥匙在花盆下面”", [])],
+)
+async def test_a_pronoun_alone_means_what_the_user_said_before(tmp_path: Path, said: str, expected: list[str]) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        turns = (SummaryTurn("user", said), SummaryTurn("assistant", "好的。"))
+        assert (await harness.send_command("记住这个", turns=turns, points_back=True)).done
+        assert await known(harness) == expected
 
 
 @pytest.mark.parametrize("text", ["stop remembering things", "以后别记了"])
