@@ -1,8 +1,10 @@
-"""What the rules read in labelled messages: `python -m tests.bench.bench_understanding FOLDER [--verbose]`.
+"""What is read in labelled messages: `python -m tests.bench.bench_understanding FOLDER [--verbose]`.
 
-FOLDER, or each folder in it, holds messages (`*.jsonl` with id, message, answer, expect, class), and may hold
-`updates.jsonl` (id, messages, active, inactive, class) and `importance.jsonl` (id, message, band). Prints recall,
-precision, poison, updates right, importance and the time of a message; `--verbose` the failing rows too.
+FOLDER, or each folder in it, holds `*.jsonl` of one of these forms: messages with `expect` or `spans` (the project's
+own sets); messages with neither (neutral: they state nothing); sequences with `messages` and what must be active
+(`active`, `stay`), ended or questioned (`inactive`, `end`) or never active (`never`); messages with their `band`.
+Prints the figures of each folder and language with standard errors, of each certain form what it read rightly and
+wrongly, and what the scorer was fitted on; `--verbose` the failing rows too.
 """
 
 import argparse
@@ -19,7 +21,11 @@ from typing import Any, Final
 
 from sync.understanding.extractor import extract_statements
 from sync.understanding.importance import estimate_importance
-from sync.understanding.model import TENTATIVE, FactOrigin, FactSection, FactStatus, RecordedStatement
+from sync.understanding.model import Fact, FactOrigin, FactSection, FactStatus, Level, RecordedStatement, Statement
+from sync.understanding.reading.certain_forms import find_forms
+from sync.understanding.reading.segments import read_sentences
+from sync.understanding.reading.sentence_features import language_of
+from sync.understanding.reading.weights import describe_weights
 from sync.understanding.reconcile import reconcile
 
 SAME: Final = 0.7  # of the shorter text's letters in one common piece
@@ -30,6 +36,20 @@ SECTIONS: Final = {
     FactSection.PERSONAL: "个人情况",
 }
 HIGH, LOW = 0.6, 0.3  # importance: a high one is above, a low one below, a middle one between
+STATING: Final = 0.05  # of natural messages state something
+LOWER_BOUND: Final = 1.2816  # standard normal: of ten such figures one is below
+NAMES: Final = (
+    ("recall of active and candidates", "expected"),
+    ("recall of active", "expected active"),
+    ("precision of active", "extracted"),
+    ("precision of candidates", "candidate"),
+    ("messages without a fact left alone", "quiet"),
+    ("poison left alone", "poison"),
+    ("kind", "kind"),
+    ("section", "section"),
+    ("changes right", "update"),
+    ("importance", "importance"),
+)
 
 Row = dict[str, Any]
 
@@ -54,9 +74,14 @@ class Tally:
         return self.counts[f"{name} right"] / self.counts[name] if self.counts[name] else 1.0
 
     def share(self, name: str) -> str:
-        """Return the share of right ones, with the counts."""
-        right, all_of_them = self.counts[f"{name} right"], self.counts[name]
-        return f"{self.ratio(name):.3f} ({right} of {all_of_them})" if all_of_them else "-"
+        """Return the share of right ones, with its standard error, its lower 90 % bound (Wilson), and the counts."""
+        right, count = self.counts[f"{name} right"], self.counts[name]
+        if not count:
+            return "-"
+        share, square = right / count, LOWER_BOUND**2
+        error = (share * (1 - share) / count) ** 0.5
+        middle, width = share + square / (2 * count), LOWER_BOUND * (error**2 + square / (4 * count**2)) ** 0.5
+        return f"{share:.3f} ± {error:.3f}, at least {(middle - width) / (1 + square / count):.3f} ({right} of {count})"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,55 +89,68 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--verbose", action="store_true", help="print the rows that fail")
     options = parser.parse_args(arguments)
-    tallies: dict[Path, Tally] = {}
+    tallies: dict[str, Tally] = {}
     for path in sorted(options.folder.rglob("*.jsonl")):
-        if _is_labelled(path):
-            measure_file(path, tallies.setdefault(path.parent, Tally()))
+        for row in _rows(path) if _is_labelled(path) else ():
+            messages = row.get("messages") or [row["message"]]
+            name = f"{path.parent.name}, {language_of(chr(10).join(messages))}"
+            judge_row(row, tallies.setdefault(name, Tally()))
     if not tallies:
         print(f"no data: {options.folder} holds no labelled .jsonl file")
         return 2
-    for folder, tally in tallies.items():
-        _report(folder.name, tally)
+    for line in describe_weights():
+        print(f"fitted on: {line}")
+    for name, tally in tallies.items():
+        _report(name, tally)
         if options.verbose:
             print("\n".join(tally.failures))
     return 0
 
 
+def _rows(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
 def _is_labelled(path: Path) -> bool:
-    """Whether the rows of a file are messages with the facts to find in them, changes, or messages by importance."""
-    with path.open("rb") as rows:
-        first = json.loads(next(rows, b"{}"))
-    return not {"expect", "active", "band"}.isdisjoint(first)
+    """Whether the rows of a file are messages, sequences in which something changes, or messages by importance."""
+    first = next(iter(_rows(path)), {})
+    return "message" in first or {"active", "stay"} & set(first) != set()
 
 
 def measure_file(path: Path, tally: Tally | None = None) -> Tally:
     """Judge every row of a file."""
     tally = Tally() if tally is None else tally
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
-        if "messages" in row:
-            _judge_update(row, tally)
-        elif "band" in row:
-            _judge_importance(row, tally)
-        else:
-            _judge_message(row, tally)
+    for row in _rows(path):
+        judge_row(row, tally)
     return tally
+
+
+def judge_row(row: Row, tally: Tally) -> None:
+    """Judge a row by its form."""
+    if "messages" in row:
+        _judge_update(row, tally)
+    elif "band" in row:
+        _judge_importance(row["message"], row["band"], _name(row), tally)
+    else:
+        _judge_message(row, tally)
+        if "spans" in row:
+            _judge_importance(row["message"], row["importance"], _name(row), tally)
+
+
+def _name(row: Row) -> str:
+    return row.get("id") or row.get("family") or ""
 
 
 def _report(name: str, tally: Tally) -> None:
     print(f"== {name}")
-    for label, key in (
-        ("recall", "expected"),
-        ("precision", "extracted"),
-        ("messages without a fact left alone", "quiet"),
-        ("poison left alone", "poison"),
-        ("kind", "kind"),
-        ("section", "section"),
-        ("updates right", "update"),
-        ("importance", "importance"),
-    ):
+    for label, key in NAMES:
         if tally.counts[key]:
             print(f"  {label}: {tally.share(key)}")
+    if neutral := tally.counts["neutral"]:
+        active, candidates = (1000 * tally.counts[f"neutral {level}"] / neutral for level in Level)
+        print(f"  wrong in 1,000 of {neutral} neutral messages: {active:.1f} active, {candidates:.1f} candidates")
+    if tally.counts["stating"] and tally.counts["silent"]:
+        print(f"  precision of active, if {STATING:.0%} of messages state something: {_reweighted(tally.counts):.3f}")
     for key in sorted(key for key in tally.counts if ":" in key and not key.endswith(" right")):
         print(f"    {key}: {tally.share(key)}")
     if len(tally.milliseconds) > 1:
@@ -120,42 +158,92 @@ def _report(name: str, tally: Tally) -> None:
         print(f"  ms a message: median {statistics.median(tally.milliseconds):.2f}, p95 {cuts[18]:.2f}")
 
 
+def _reweighted(counts: Counter[str]) -> float:
+    """The precision of active lines if few messages state something."""
+    right = STATING * counts["stating right lines"] / counts["stating"]
+    wrong = STATING * counts["stating wrong lines"] / counts["stating"]
+    wrong += (1 - STATING) * counts["silent wrong lines"] / counts["silent"]
+    return right / (right + wrong) if right else 0.0
+
+
 def _judge_message(row: Row, tally: Tally) -> None:
     began = time.process_time()
-    read = extract_statements(row["message"])
+    read = extract_statements(row["message"], row.get("previous") or "")
     tally.milliseconds.append((time.process_time() - began) * 1e3)
-    found = [one for one in read if one.confidence >= TENTATIVE]  # the others count only if they change a known fact
-    group = row["class"].partition("/")[0]
-    expected = row["expect"]
+    found = [one for one in read if not one.is_tentative]  # the others count only if they question a known fact
+    active = [one for one in found if one.level is Level.CERTAIN]
+    expected = _expected(row)
+    group = (row.get("class") or row.get("variant") or "").partition("/")[0]
     if not expected:
-        tally.note("poison" if group == "poison" else "quiet", not found, f"{row['id']} {row['class']}")
+        tally.note("poison" if group == "poison" else "quiet", not active, f"{_name(row)} {group}")
+    if "expect" not in row and "spans" not in row:
+        tally.counts["neutral"] += 1
+        tally.counts.update({f"neutral {level}": any(one.level is level for one in found) for level in Level})
     for wanted in expected:
-        same = [one for one in found if is_same_text(one.text, wanted["statement"])]
-        tally.note("expected", bool(same), f"{row['id']} MISSED {wanted['statement']} <- {row['message']}")
-        if same and "kind" in wanted:
-            kinds, sections = {one.kind.value for one in same}, {SECTIONS[one.section] for one in same}
-            said = f"{row['id']} {wanted['statement']}"
-            tally.note("kind", wanted["kind"] in kinds, f"{said} KIND {kinds} not {wanted['kind']}")
-            tally.note("section", wanted["section"] in sections, f"{said} SECTION {sections} not {wanted['section']}")
+        _judge_expected(row, wanted, found, tally)
+    side = "stating" if expected else "silent"
+    tally.counts[side] += 1
     for one in found:
         right = any(is_same_text(one.text, wanted["statement"]) for wanted in expected)
-        tally.note("extracted", right, f"{row['id']} WRONG {one.text} [{one.kind}, {one.slot}] <- {row['message']}")
+        failure = f"{_name(row)} WRONG {one.level} {one.text} [{one.kind}, {one.slot}] <- {row['message']}"
+        tally.note("extracted" if one.level is Level.CERTAIN else "candidate", right, failure)
+        tally.counts[f"{side} {'right' if right else 'wrong'} lines"] += one.level is Level.CERTAIN
+    _judge_forms(row["message"], expected, tally)
+
+
+def _expected(row: Row) -> list[Row]:
+    """What a row states."""
+    if "spans" not in row:
+        return list(row.get("expect", ()))
+    own = [span for span in row["spans"] if span["owner"] == "user" and span["lasting"]]
+    return [{"statement": span["text"], "kind": span["kind"]} for span in own]
+
+
+def _judge_expected(row: Row, wanted: Row, found: Sequence[Statement], tally: Tally) -> None:
+    same = [one for one in found if is_same_text(one.text, wanted["statement"])]
+    is_active = any(one.level is Level.CERTAIN for one in same)
+    tally.note("expected", bool(same), f"{_name(row)} MISSED {wanted['statement']} <- {row['message']}")
+    tally.note("expected active", is_active, f"{_name(row)} NOT ACTIVE {wanted['statement']}")
+    said = f"{_name(row)} {wanted['statement']}"
+    if same and "kind" in wanted:
+        kinds = {one.kind.value for one in same}
+        tally.note("kind", wanted["kind"] in kinds, f"{said} KIND {kinds} not {wanted['kind']}")
+    if same and "section" in wanted:
+        sections = {SECTIONS[one.section] for one in same}
+        tally.note("section", wanted["section"] in sections, f"{said} SECTION {sections} not {wanted['section']}")
+
+
+def _judge_forms(message: str, expected: Sequence[Row], tally: Tally) -> None:
+    """Count of each certain form the sentences of the sender that it reads, and those that state something."""
+    sentences = read_sentences(message)
+    for one in find_forms(message, sentences):
+        sentence = sentences[one.sentence]
+        if sentence.foreign is None and not one.is_doubtful:
+            right = any(is_same_text(sentence.text, wanted["statement"]) for wanted in expected)
+            tally.note(f"form: {one.form.id}", right, f"FORM {one.form.id} {sentence.text} <- {message}")
 
 
 def _judge_update(row: Row, tally: Tally) -> None:
-    statements = list(_recorded(row["messages"]))
-    facts = reconcile(statements)
+    facts = reconcile(list(_recorded(row["messages"])))
     active = [fact.statement for fact in facts if fact.status is FactStatus.ACTIVE]
-    certain = [fact.statement for fact in facts if fact.status is FactStatus.ACTIVE and fact.questioned_by is None]
-    asked = [fact.statement for fact in facts if any(one.questioned_by == fact.fact_id for one in facts)]
-    missing = [line for line in row["active"] if not any(_holds(one, line) for one in [*active, *asked])]
-    false = [line for line in row["inactive"] if any(_holds(one, line) for one in certain)]
-    if row["class"] == "repeat" and len(active) != 1:
+    standing = [fact.statement for fact in facts if _stands(fact)]
+    missing = [
+        line for line in row.get("active") or row.get("stay") or () if not any(_holds(one, line) for one in active)
+    ]
+    false = [line for line in row.get("inactive") or row.get("end") or () if any(_holds(one, line) for one in standing)]
+    false += [line for line in row.get("never") or () if any(_holds(one, line) for one in active)]
+    group = row.get("class") or row.get("kind") or "sequence"
+    if group == "repeat" and len(active) != 1:
         missing.append(f"{len(active)} active instead of one")
     said = "; ".join(f"{fact.statement}[{fact.slot},{fact.status}]" for fact in facts)
-    failure = f"{row['id']} {row['class']} MISSING {missing} FALSE {false} <- {row['messages']} -> {said}"
+    failure = f"{_name(row)} {group} MISSING {missing} FALSE {false} <- {row['messages']} -> {said}"
     tally.note("update", not missing and not false, failure)
-    tally.note(f"update: {row['class']}", not missing and not false, "")
+    tally.note(f"update: {group}", not missing and not false, "")
+
+
+def _stands(fact: Fact) -> bool:
+    """Whether a fact is active and no newer sentence questions it."""
+    return fact.status is FactStatus.ACTIVE and fact.questioned_by is None
 
 
 def _recorded(messages: Iterable[str]) -> Iterator[RecordedStatement]:
@@ -166,12 +254,11 @@ def _recorded(messages: Iterable[str]) -> Iterator[RecordedStatement]:
             )
 
 
-def _judge_importance(row: Row, tally: Tally) -> None:
-    value = estimate_importance(row["message"])
+def _judge_importance(message: str, wanted: str, name: str, tally: Tally) -> None:
+    value = estimate_importance(message)
     band = "high" if value > HIGH else "low" if value < LOW else "middle"
-    failure = f"{row['id']} {row['band']} IMPORTANCE {value} <- {row['message']}"
-    tally.note("importance", band == row["band"], failure)
-    tally.note(f"importance: {row['band']}", band == row["band"], "")
+    tally.note("importance", band == wanted, f"{name} {wanted} IMPORTANCE {value} <- {message}")
+    tally.note(f"importance: {wanted}", band == wanted, "")
 
 
 def is_same_text(one: str, other: str) -> bool:

@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 
 def main() -> None:
-    from wordfreq import top_n_list  # type: ignore[import-not-found]  # noqa: PLC0415 - 57 MB, only for this script
+    from wordfreq import top_n_list  # noqa: PLC0415 - 57 MB, only for this script
 
     words = {
         language: [word for word in top_n_list(language, 2 * count) if FORMS[language].fullmatch(word)][:count]
