@@ -20,7 +20,7 @@ from sync.recall.text.tokenizer import index_terms
 from sync.understanding.model import FactStatus
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
-STATEMENT_SHARE: Final = 0.1  # of the threshold, for what states a fact
+STATEMENT_SHARE: Final = 0.3  # of the threshold, for what states a fact
 FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
 RECURRING_SHARE: Final = 0.6  # of a message's weight in an earlier question: that question recurs

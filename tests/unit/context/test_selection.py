@@ -35,10 +35,10 @@ def test_without_a_relevant_item_nothing_is_given_and_with_one_the_next_best_are
 def test_what_states_a_fact_needs_little_and_what_a_program_says_of_the_user_all() -> None:
     stated = dataclasses.replace(fact("diet.allergy"), statement_ids=("evt_1",), evidence=("evt_2",))
     facts = KnownFacts([stated])
-    hits = [near(1, 0.1), near(2, 0.1, kind="exchange"), near(3, 0.1)]
+    hits = [near(1, 0.2), near(2, 0.2, kind="exchange"), near(3, 0.2)]
     found = selection.relevant_candidates(hits, lambda _: 0.6, facts)
     assert [one.outcome for one in found] == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
-    programs = selection.relevant_candidates([near(1, 0.1, origin="tool")], lambda _: 0.6, facts)
+    programs = selection.relevant_candidates([near(1, 0.2, origin="tool")], lambda _: 0.6, facts)
     assert [one.outcome for one in programs] == [Outcome.BELOW_THRESHOLD]
 
 
