@@ -17,7 +17,9 @@ from sync.recall.dedup import deduplicate
 from sync.recall.index.extraction import TOOL_OUTPUT, TURN_KINDS, item_part
 from sync.recall.model import Hit, StoredItem
 from sync.recall.text.tokenizer import index_terms
-from sync.understanding.model import FactStatus
+from sync.understanding.changes.effects import Effect, effect_of
+from sync.understanding.changes.verbs import unread_change
+from sync.understanding.model import USER_SUBJECT, FactKind, FactSection, FactStatus, Statement
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
 STATEMENT_SHARE: Final = 0.3  # of the threshold, for what states a fact
@@ -108,6 +110,18 @@ def of_record(one: Candidate, sources: Sequence[Hit], term_weights: Mapping[str,
     if one.reason is Reason.RELEVANT:
         sources = sorted(sources, key=held, reverse=True)[:SOURCES_OF_RECORD]
     return [replace(one, hit=replace(one.hit, item=hit.item)) for hit in sources]
+
+
+def questioning(item: StoredItem, candidates: Sequence[Candidate]) -> StoredItem | None:
+    """What the user said later, among the candidates, with a verb of change about the same thing."""
+    older = Statement(item.text, FactKind.KNOWLEDGE, FactSection.PERSONAL)
+    later = (one.hit.item for one in candidates if one.hit.item.date > item.date and _is_of_user(one.hit.item))
+    for other in sorted(later, key=lambda one: one.ts_ms, reverse=True):
+        is_said = item_part(other.item_id, other.kind) != ANSWER and other.event_id != item.event_id
+        newer = unread_change(other.text, USER_SUBJECT) if is_said else None
+        if newer is not None and effect_of(older, newer) is not Effect.NONE:
+            return other
+    return None
 
 
 def given_answer(asked: StoredItem, answer: StoredItem, term_weights: Mapping[str, float]) -> str:

@@ -16,7 +16,7 @@ from sync.context.budgets import SESSION_TURN_CHARS, STABLE_CHARS
 from sync.context.known_facts import KnownFacts
 from sync.context.model import Candidate, Memory, Outcome, Reason, Silence, TurnBlock, TurnContext, TurnRequest
 from sync.context.stable_block import StableBlock, compose_block, framed
-from sync.context.turn_block import changed_line, newer_note, turn_block
+from sync.context.turn_block import changed_line, doubt_note, newer_note, turn_block
 from sync.context.work_requests import STANDING_QUERY, is_standing_statement, names_technology
 from sync.errors import StorageError
 from sync.log.authorship import ANSWER, Author
@@ -131,6 +131,7 @@ class ContextService:
         language = await self._memory.language()
         chosen = [one.hit for one in decided if one.outcome is Outcome.GIVEN]
         memories = await self._memories(chosen, facts, query, language, past=asks_for_past)
+        memories = [_with_doubt(one, decided, language) for one in memories]
         changed = self._changed(request.session_id, facts, given_ids)
         text, hits = turn_block(
             memories,
@@ -308,6 +309,13 @@ def _with_facts(memory: Memory, facts: KnownFacts, language: Language, *, past: 
         note=newer_note(next(filter(None, map(facts.newer, stated)), None), language, is_over=is_over),
         is_candidate=any(True for _ in candidates),
     )
+
+
+def _with_doubt(memory: Memory, decided: Sequence[Candidate], language: Language) -> Memory:
+    """A memory with what the user said later of the same thing, if no fact says what holds."""
+    item = memory.hit.item
+    later = None if memory.note or not item.written.is_users else selection.questioning(item, decided)
+    return replace(memory, note=memory.note or doubt_note(later, language))
 
 
 def _threshold(hit: Hit) -> float:

@@ -12,7 +12,7 @@ from sync.context.budgets import ITEM_CHARS
 from sync.context.model import Memory
 from sync.document.markdown.words import WORDS
 from sync.log.authorship import label_key
-from sync.recall.model import Hit
+from sync.recall.model import Hit, StoredItem
 from sync.recall.text.echo_filter import LINE_PREFIX
 from sync.recall.text.tokenizer import tokenize
 from sync.redaction.prompt_fence import neutralise
@@ -22,6 +22,7 @@ from sync.texts.prompts import PROMPTS
 from sync.understanding.model import Fact, FactStatus
 
 EXCERPT_SENTENCES: Final = 2
+DOUBT_CHARS: Final = 80  # of the newer words beside a line
 MIN_ITEM_CHARS: Final = 60  # of a text that is shortened to fit; less says nothing
 _AUTHOR_MARK: Final = re.compile(rf"【(?=\s*{LINE_PREFIX[1]})")  # what names an author
 _SIDE_MARK: Final = re.compile(
@@ -100,6 +101,11 @@ def newer_note(newer: Fact | None, language: Language, *, is_over: bool) -> str:
         return PROMPTS[language].withdrawn if is_over else ""
     form = PROMPTS[language].newer if is_over else PROMPTS[language].questioned
     return form.format(day=newer.valid_from[:10], text=newer.statement)
+
+
+def doubt_note(later: StoredItem | None, language: Language) -> str:
+    """What stands beside a text after which the user said that something changed."""
+    return "" if later is None else PROMPTS[language].questioned.format(day=later.date, text=later.text[:DOUBT_CHARS])
 
 
 def changed_line(fact: Fact, newer: Fact | None, language: Language) -> str:

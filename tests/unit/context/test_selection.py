@@ -42,6 +42,20 @@ def test_what_states_a_fact_needs_little_and_what_a_program_says_of_the_user_all
     assert [one.outcome for one in programs] == [Outcome.BELOW_THRESHOLD]
 
 
+def test_what_the_user_said_later_of_the_same_thing_questions_a_line() -> None:
+    old = near(1, 0.9, "外卖平台只上美团，饿了么抽成太高不上", date="2026-11-02")
+    new = near(2, 0.1, "饿了么也开始上了，不再只上美团", date="2026-11-20")
+    other = near(3, 0.1, "壁纸换成浅色了", date="2026-11-21")
+    every = selection.asked_candidates([old, new, other], Reason.RELEVANT)
+    assert selection.questioning(old.item, every) == new.item
+    assert selection.questioning(new.item, every) is None
+    assert selection.questioning(other.item, every) is None
+    programs = selection.asked_candidates(
+        [near(2, 0.1, new.item.text, date="2026-11-20", origin="tool")], Reason.RELEVANT
+    )
+    assert selection.questioning(old.item, programs) is None
+
+
 def test_what_others_wrote_needs_the_whole_threshold_and_is_one_line() -> None:
     hits = [near(1, 0.9), near(2, 0.4), *(near(at, 0.9 if at < 5 else 0.4, origin="tool") for at in (3, 4, 5))]
     assert decide(selection.relevant_candidates(hits, lambda _: 0.6), max_items=5) == [
