@@ -105,16 +105,18 @@ def _read_clause(
             )
         elif form.form_class == "family":
             about = bearers.relation_of(_object(match) or "") or bearer.about
-        scope = message[max(sentence.start, clause.start - _BEFORE) : clause.end]
-        is_doubtful = about == bearers.UNKNOWN or _is_guarded(scope, message[sentence.start : sentence.end + _AFTER])
+        is_doubtful = about == bearers.UNKNOWN or is_guarded(message, sentence, place)
         start = clause.start + (match.start("o") if form.form_class == REMEMBER else match.start())
         yield FoundForm(form, number, place, start, _slot(form, match), about, is_doubtful)
 
 
-def _is_guarded(scope: str, sentence: str) -> bool:
-    """Whether what stands before or in the clause takes the certainty from its forms."""
+def is_guarded(message: str, sentence: Sentence, place: int) -> bool:
+    """Whether what stands before or in a clause takes its certainty: supposed, past, reported, joked and the like."""
+    clause = sentence.clauses[place]
+    scope = message[max(sentence.start, clause.start - _BEFORE) : clause.end]
+    whole = message[sentence.start : sentence.end + _AFTER]
     return any(
-        pattern.search(sentence if name in _ANYWHERE else scope)
+        pattern.search(whole if name in _ANYWHERE else scope)
         for name, pattern in _guards("zh" if _CJK.search(scope) else "en").items()
     )
 

@@ -20,7 +20,7 @@ from sync.understanding.model import (
 )
 from sync.understanding.reading import scorer
 from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers, is_link
-from sync.understanding.reading.certain_forms import FoundForm, find_forms
+from sync.understanding.reading.certain_forms import FoundForm, find_forms, is_guarded
 from sync.understanding.reading.introductions import is_own_head, names_another
 from sync.understanding.reading.segments import LineForm, Sentence, read_sentences
 from sync.understanding.reading.topics import section_of, topic_slot
@@ -41,6 +41,7 @@ _VITAL_CLASSES: Final = frozenset({"allergy", "diet", "illness", "medicine"})
 _OWN: Final = 0.6
 _OWN_BESIDE_OTHERS: Final = 0.9
 _RATHER_OWN: Final = 0.5  # with which its form is likely
+_PLAIN_KEEP: Final = 0.5  # with which a sentence that names its subject, and nothing in doubt, is certain
 _ORDINARY: Final = 0.4
 _EDGES: Final = " \t\u3000，,。.;；、:：!！~～-–—"
 _TAG: Final = re.compile(  # what ends a request: 好吗, ", please"
@@ -79,7 +80,7 @@ def read_statements(message: str, previous: str = "") -> list[Statement]:
     bearers = clause_bearers(message, sentences)
     found = _remembered(message, sentences, forms)
     read: set[int] = set()
-    for choice in _choices(message, sentences, forms, scores):
+    for choice in _choices(message, sentences, forms, scores, bearers):
         read.add(choice.sentence)
         statement = _statement(message, sentences[choice.sentence], choice, bearers[choice.sentence])
         if statement is not None and all(statement.text not in one.text for one in found):
@@ -165,7 +166,11 @@ def _unread_changes(message: str, sentences: Sequence[Sentence]) -> Iterator[Sta
 
 
 def _choices(
-    message: str, sentences: Sequence[Sentence], forms: Sequence[FoundForm], scores: Sequence[scorer.Score] | None
+    message: str,
+    sentences: Sequence[Sentence],
+    forms: Sequence[FoundForm],
+    scores: Sequence[scorer.Score] | None,
+    bearers: Sequence[Sequence[ClauseBearer]],
 ) -> Iterator[_Choice]:
     has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
     is_mixed = has_foreign or names_another(message)
@@ -174,26 +179,47 @@ def _choices(
         if sentence.foreign is not None:
             continue
         score = None if scores is None else scores[number]
-        last = len(sentence.clauses) - 1
-        is_field = (
-            scores is None and sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
-        )
         parts = _parts([one for one in forms if one.sentence == number and not one.is_wish])
-        for place, form in enumerate(parts):
-            if (level := _level(form, score, is_mixed=is_mixed or is_field)) is not None:
-                first = form.clause if place else 0
-                until = parts[place + 1].clause - 1 if place + 1 < len(parts) else last
-                yield _Choice(number, form.clause, first, until, level, form, score)
-        stating = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and not one.is_question]
-        if (
-            not parts
-            and number not in wishes
-            and score is not None
-            and stating
-            and (level := _level(None, score, is_mixed=is_mixed)) is not None
-        ):
-            best = score.clause if score.clause in stating else stating[0]
-            yield _Choice(number, best, 0, last, level, None, score)
+        if parts:
+            yield from _of_forms(number, sentence, parts, score, is_mixed=is_mixed)
+        elif number not in wishes and score is not None:
+            choice = _of_score(message, number, sentence, score, bearers[number], is_mixed=is_mixed)
+            if choice is not None:
+                yield choice
+
+
+def _of_forms(
+    number: int, sentence: Sentence, parts: Sequence[FoundForm], score: scorer.Score | None, *, is_mixed: bool
+) -> Iterator[_Choice]:
+    """The statements of the forms in a sentence: it is parted where the next one begins."""
+    is_field = sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
+    is_mixed = is_mixed or (score is None and is_field)
+    for place, form in enumerate(parts):
+        if (level := _level_of_form(form, score, is_mixed=is_mixed)) is not None:
+            first = form.clause if place else 0
+            last = parts[place + 1].clause - 1 if place + 1 < len(parts) else len(sentence.clauses) - 1
+            yield _Choice(number, form.clause, first, last, level, form, score)
+
+
+def _of_score(
+    message: str,
+    number: int,
+    sentence: Sentence,
+    score: scorer.Score,
+    bearers: Sequence[ClauseBearer],
+    *,
+    is_mixed: bool,
+) -> _Choice | None:
+    """A sentence as the scorer reads it. One that names its subject, and nothing in doubt, needs less to be certain."""
+    stating = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and not one.is_question]
+    if not stating:
+        return None
+    best = score.clause if score.clause in stating else stating[0]
+    level = scorer.level_of(score)
+    names_subject = bearers[best].explicit not in {None, UNKNOWN}
+    if score.keep >= _PLAIN_KEEP and names_subject and not is_mixed and not is_guarded(message, sentence, best):
+        level = Level.CERTAIN
+    return None if level is None else _Choice(number, best, 0, len(sentence.clauses) - 1, level, None, score)
 
 
 def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
@@ -205,13 +231,12 @@ def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
     return certain[:1]
 
 
-def _level(form: FoundForm | None, score: scorer.Score | None, *, is_mixed: bool) -> Level | None:
-    """How sure it is that a sentence is the user's own and lasting; None if it is not likely."""
-    is_certain_form = form is not None and not form.is_doubtful
+def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: bool) -> Level | None:
+    """How sure it is that a form is the user's own and lasting; None if it is not likely."""
     if score is None:
-        return None if not is_certain_form else Level.LIKELY if is_mixed else Level.CERTAIN
+        return None if form.is_doubtful else Level.LIKELY if is_mixed else Level.CERTAIN
     level = scorer.level_of(score)
-    if not is_certain_form:
+    if form.is_doubtful:
         return level
     if score.own >= (_OWN_BESIDE_OTHERS if is_mixed else _OWN):
         return Level.CERTAIN
