@@ -15,7 +15,7 @@ from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
 from sync.daily.commands.fact_commands import FactCommands, read_wish
-from sync.daily.conversation.command_parser import parse_command
+from sync.daily.conversation.command_parser import parse_command, parse_vague_deletion, split_confirmation
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.recall.relevance.message_signals import asks_for_memory
 from sync.understanding.reading.reader import points_back
@@ -37,6 +37,9 @@ async def run_command(app: App, params: Saying) -> CommandJson:
     asked = parse_command(params.text)
     if asked is None or (asked.kind is CommandKind.SAVE and not asked.argument):  # my code is 12, remember it
         asked = read_wish(params.text) or asked
+    facts = FactCommands(app.facts(), app.draft_builder.redactor)
+    if asked is None and (vague := parse_vague_deletion(params.text)) is not None:
+        asked = vague if await facts.find_named(split_confirmation(vague.argument)[0]) else None
     if asked is None:
         return {"command": None, "done": False, "message": "", "recall": recalls}
 
@@ -47,7 +50,6 @@ async def run_command(app: App, params: Saying) -> CommandJson:
         return (await recall.search(app, asked))["hits"]
 
     eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
-    facts = FactCommands(app.facts(), app.draft_builder.redactor)
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id),
         summary_turns(params.turns),

@@ -8,6 +8,7 @@ import msgspec
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.log.event_types import (
     EXCHANGE_RECORDED,
+    EXCHANGE_TEXT,
     FACT_EDITED,
     FACT_TEXT_TYPES,
     LESSON_TYPES,
@@ -15,6 +16,7 @@ from sync.log.event_types import (
     NOTE_TEXT_TYPES,
     RECORD_CHANGE_TYPES,
     SESSION_ORIGINAL,
+    TEXT_SUFFIX,
     USER_FEEDBACK,
 )
 from sync.log.model import Event
@@ -27,6 +29,7 @@ _TEXT_FIELDS: Final = ("question", "topic", "content", "text", "title", "summary
 _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(RECORD_EVENT_TYPES, ("每日记忆", "daily records")),
     EXCHANGE_RECORDED: ("对话", "exchanges"),
+    EXCHANGE_TEXT: ("对话", "exchanges"),
     MESSAGE: ("消息", "messages"),
     **dict.fromkeys(FACT_TEXT_TYPES, ("事实", "facts")),
     **dict.fromkeys(LESSON_TYPES, ("经验", "lessons")),
@@ -174,9 +177,9 @@ def _counted_en(label: str, count: int) -> str:
 
 
 def _counted_id(event: Event) -> str:
-    """What the user counts as one: the changes of a daily record, a fact with its edits."""
+    """What the user counts as one: the changes of a daily record, a fact with its edits, an exchange with its text."""
     name = "record_id" if event.type in RECORD_EVENT_TYPES else "fact_id" if event.type == FACT_EDITED else None
-    return str(event.event_id if name is None else event.payload.get(name))
+    return event.event_id.removesuffix(TEXT_SUFFIX) if name is None else str(event.payload.get(name))
 
 
 def _title(event: Event) -> str:

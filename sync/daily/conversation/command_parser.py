@@ -12,7 +12,13 @@ from typing import Final
 
 import msgspec
 
-from sync.daily.conversation.command_phrases import FRAMED_PATTERNS, PATTERNS, WHOLE_PATTERNS, CommandKind
+from sync.daily.conversation.command_phrases import (
+    FRAMED_PATTERNS,
+    KNOWN_PATTERNS,
+    PATTERNS,
+    WHOLE_PATTERNS,
+    CommandKind,
+)
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
 
 
@@ -64,13 +70,21 @@ def parse_command(message: str) -> SpokenCommand | None:
     return None
 
 
-def _without_colon(message: str) -> tuple[CommandKind, str] | None:
+def parse_vague_deletion(message: str) -> SpokenCommand | None:
+    """A deletion whose words may name something else than a fact, such as a paragraph: forget the spare key."""
+    found = _without_colon(message, KNOWN_PATTERNS)
+    return None if found is None else SpokenCommand(*found, re.search(r"[\u4e00-\u9fff]", message) is not None)
+
+
+def _without_colon(
+    message: str, patterns: Sequence[tuple[CommandKind, re.Pattern[str]]] = FRAMED_PATTERNS
+) -> tuple[CommandKind, str] | None:
     """The kind and the argument of a command whose argument follows no colon."""
     sentence = " ".join(unicodedata.normalize("NFKC", message).replace("’", "'").split()).strip(_QUOTES)
     sentence = sentence.rstrip("。.!！?？~ ")
     if len(sentence) > MAX_COMMAND_LENGTH or _CLAUSE_ENDS.search(sentence) is not None:
         return None
-    for kind, pattern in FRAMED_PATTERNS:
+    for kind, pattern in patterns:
         if (match := pattern.fullmatch(sentence)) is not None:
             if (stated := match.groupdict().get("stated")) is not None:
                 words, confirmation = _CONFIRMED_ZH.sub("", stated), " 确认" if _CONFIRMED_ZH.search(stated) else ""

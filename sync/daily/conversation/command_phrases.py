@@ -44,9 +44,16 @@ def _compile(phrases: list[str], flags: int = 0) -> re.Pattern[str]:
 PATTERNS: Final = {CommandKind(kind): _compile(phrases) for kind, phrases in _DATA["clauses"].items()}
 # Only as the whole message, because as a clause they may be about something else: 公式很长，不用记.
 WHOLE_PATTERNS: Final = {CommandKind(kind): _compile(phrases) for kind, phrases in _DATA["messages"].items()}
-# The whole message, with an argument inside the sentence.
-FRAMED_PATTERNS: Final = tuple(
-    (CommandKind(kind), _compile([phrase], re.IGNORECASE))
-    for kind, phrases in _DATA["framed"].items()
-    for phrase in phrases
-)
+
+
+def _framed(table: str) -> tuple[tuple[CommandKind, re.Pattern[str]], ...]:
+    return tuple(
+        (CommandKind(kind), _compile([phrase], re.IGNORECASE))
+        for kind, phrases in _DATA[table].items()
+        for phrase in phrases
+    )
+
+
+# The whole message, with an argument inside the sentence; in the second table it has to name a known fact.
+FRAMED_PATTERNS: Final = _framed("framed")
+KNOWN_PATTERNS: Final = _framed("known")

@@ -9,6 +9,7 @@ from sync.daily.conversation.command_parser import (
     is_confirmation,
     last_save_request,
     parse_command,
+    parse_vague_deletion,
 )
 from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
@@ -409,6 +410,20 @@ class TestCommands:
     @given(st.text(max_size=200))
     def test_nothing_stops_it(self, text: str) -> None:
         parse_command(text)
+
+    @pytest.mark.parametrize(
+        ("text", "about"),
+        [
+            ("forget the spare key", "the spare key"),
+            ("忘记备用钥匙", "备用钥匙"),
+            ("forget it", None),
+            ("忘了带伞", None),
+        ],
+    )
+    def test_a_deletion_that_may_mean_something_else_is_known_as_such(self, text: str, about: str | None) -> None:
+        found = parse_vague_deletion(text)
+        assert (found.argument if found is not None else None) == about
+        assert parse_command(text) is None
 
     def test_confirming(self) -> None:
         assert is_confirmation("确认")
