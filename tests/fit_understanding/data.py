@@ -24,13 +24,20 @@ ROLES: Final = frozenset(VARIANTS) - {"own", "request", "chat"}  # of the same c
 Row = dict[str, Any]
 
 
+class Values(msgspec.Struct, frozen=True):
+    """The features of a sentence: keys in order, and how much there is of each."""
+
+    keys: NDArray[np.int64]
+    amounts: NDArray[np.float32]
+
+
 class Example(msgspec.Struct, frozen=True):
     """A sentence of a labelled message. Of a class head -1 stands for none."""
 
     message: int
     writer: str
-    features: dict[int, float]
-    content: dict[int, float]
+    features: Values
+    content: Values
     keep: bool
     is_other: bool
     is_labelled: bool
@@ -74,7 +81,8 @@ class Rows(msgspec.Struct, frozen=True):
 
 def read_rows(language: str) -> list[Row]:
     """The labelled messages of a language."""
-    return [json.loads(line) for line in (DATA / f"{language}.jsonl").read_text("utf-8").splitlines()]
+    paths = DATA / f"{language}.jsonl", DATA / f"neutral-{language}.jsonl"
+    return [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
 
 
 def read_word_classes(language: str) -> dict[str, str]:
@@ -121,37 +129,37 @@ def read_examples(rows: Sequence[Row], language: str, classes: dict[str, str]) -
     return found
 
 
-def _values(groups: dict[str, list[bytes]]) -> dict[int, float]:
-    """The value of each key: how often it occurs, by the gain and the length of its group."""
+def _values(groups: dict[str, list[bytes]]) -> Values:
+    """The amount of each key: how often it occurs, by the gain and the length of its group."""
     values: dict[int, float] = defaultdict(float)
     for group, features in groups.items():
         gain = GAINS[group] / max(1, len(features)) ** 0.5
         for key in keys_of(group, features):
             values[key] += gain
-    return dict(values)
+    keys = np.array(sorted(values), dtype=np.int64)
+    return Values(keys, np.array([values[key] for key in keys.tolist()], dtype=np.float32))
 
 
 def _about(name: str) -> int:
     return ABOUTS.index(name) if name in ABOUTS else ABOUTS.index("relation")
 
 
-def matrix(examples: Sequence[dict[int, float]], keys: Sequence[int]) -> Rows:
-    """The values of some keys, and 0 for the first key in a row without any."""
-    column = {key: number for number, key in enumerate(keys)}
-    columns: list[int] = []
-    values: list[float] = []
-    starts = [0]
-    for one in examples:
-        known = [(column[key], value) for key, value in one.items() if key in column] or [(0, 0.0)]
-        columns += [at for at, _ in known]
-        values += [value for _, value in known]
-        starts.append(len(columns))
-    return Rows(np.array(columns), np.array(values, dtype=np.float32), np.array(starts), len(keys))
+def matrix(values: Sequence[Values], keys: Sequence[int]) -> Rows:
+    """The amounts of some keys, which are in order, and 0 for the first key in a row without any."""
+    known = np.array(keys, dtype=np.int64)
+    columns, amounts, starts = [], [], [0]
+    for one in values:
+        at = np.minimum(np.searchsorted(known, one.keys), len(known) - 1)
+        here = known[at] == one.keys
+        columns.append(at[here] if here.any() else np.zeros(1, dtype=np.int64))
+        amounts.append(one.amounts[here] if here.any() else np.zeros(1, dtype=np.float32))
+        starts.append(starts[-1] + len(columns[-1]))
+    return Rows(np.concatenate(columns), np.concatenate(amounts), np.array(starts), len(keys))
 
 
-def frequent_keys(examples: Iterable[dict[int, float]], count: int) -> list[int]:
+def frequent_keys(values: Iterable[Values], count: int) -> list[int]:
     """The keys that most sentences have, in order."""
-    number: Counter[int] = Counter()
-    for one in examples:
-        number.update(one.keys())
-    return sorted(sorted(number, key=lambda key: (-number[key], key))[:count])
+    number = np.bincount(np.concatenate([one.keys for one in values]))
+    most = np.argsort(-number, kind="stable")[:count]
+    found: list[int] = sorted(most[number[most] > 0].tolist())
+    return found
