@@ -8,6 +8,7 @@ is worth on writers that it has not seen; `--curve` repeats it with fewer messag
 import hashlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         content = pack_weights(
             header, classes, fitted.keys + fitted.content_keys, [bytes(row) for row in fitted.stored.codes.tolist()]
         )
-        path = FOLDER / f"weights-{language}.bin"
+        path = Path(str(FOLDER)) / f"weights-{language}.bin"
         path.write_bytes(content)
         path.with_suffix(".sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  {path.name}\n", "ascii")
         print(f"{path.name}: {len(content):,} bytes, active {header['active']}, candidate {header['candidate']}")

@@ -9,7 +9,8 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from sync.understanding.reading.sentence_features import KEY_BITS
 
 LANGUAGES: Final = ("zh", "en")
-FOLDER: Final = Path(__file__).parent
+FOLDER: Final = resources.files(__package__)
 _OFFSET: Final = 128  # added to each weight of a row, so that no lane is negative
 _KEY_BYTES: Final = KEY_BITS // 8
 
@@ -45,21 +46,21 @@ class ScorerWeights(msgspec.Struct, frozen=True):
         return [(lane - _OFFSET * count) * self.scale for lane in lanes]
 
 
-def load_weights(language: str, folder: Path = FOLDER) -> ScorerWeights | None:
+def load_weights(language: str, folder: Traversable = FOLDER) -> ScorerWeights | None:
     """Read the weights of a language; None if they are missing or their hash is not the one beside them."""
-    path = folder / f"weights-{language}.bin"
     try:
-        content, expected = path.read_bytes(), path.with_suffix(".sha256").read_text("ascii").split()[0]
+        content = folder.joinpath(f"weights-{language}.bin").read_bytes()
+        expected = folder.joinpath(f"weights-{language}.sha256").read_text("ascii").split()[0]
     except (OSError, IndexError):
         return None
     digest = hashlib.sha256(content).hexdigest()
     return _parse(content, digest[:8]) if digest == expected else None
 
 
-def describe_weights(folder: Path = FOLDER) -> list[str]:
+def describe_weights(folder: Traversable = FOLDER) -> list[str]:
     """What the weights of each language are fitted on."""
-    paths = [folder / f"weights-{language}.bin" for language in LANGUAGES]
-    return [json.loads(path.read_bytes().partition(b"\n")[0])["fitted_on"] for path in paths if path.exists()]
+    paths = [folder.joinpath(f"weights-{language}.bin") for language in LANGUAGES]
+    return [json.loads(path.read_bytes().partition(b"\n")[0])["fitted_on"] for path in paths if path.is_file()]
 
 
 def _parse(content: bytes, name: str) -> ScorerWeights:
