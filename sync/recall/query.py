@@ -24,6 +24,8 @@ SHORT_QUERY_TERMS: Final = 24  # up to so many terms, a day is a filter
 CONTEXT_TURNS: Final = 3
 MAX_PINYIN_CHARS: Final = 80  # of a query that is read as pinyin too
 
+_SENTENCE_END: Final = re.compile(r"[。！？!?\n]+|\.(?:\s|$)")
+MAX_SENTENCES: Final = 8  # of a long query that are scored apart, the last ones
 _QUOTED: Final = re.compile(
     r"(?<![:：] )(?<![:：])(?:\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|「([^」\n]{2,80})」|『([^』\n]{2,80})』)"
 )
@@ -56,6 +58,7 @@ class ParsedQuery(msgspec.Struct, frozen=True):
 
     `is_preference`: items in the span score higher, instead of coming first. `text`: for the query's vector.
     `is_about_day`: the query is about nothing but its span, such as 昨天干了什么; `named_day`: if that is one day.
+    `sentences`: the terms of each sentence of a long query.
     """
 
     text: str
@@ -66,6 +69,7 @@ class ParsedQuery(msgspec.Struct, frozen=True):
     is_preference: bool = False
     is_about_day: bool = False
     named_day: NamedDay | None = None
+    sentences: tuple[frozenset[str], ...] = ()
 
 
 def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
@@ -80,12 +84,13 @@ def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
     terms = {term: weights[term] for term in sorted(weights, key=lambda term: -weights[term])[:MAX_TERMS]}
     if len(text) <= MAX_PINYIN_CHARS:
         terms = _sound_alikes(text) | terms
+    sentences = _sentences(text)
     if span is None:
-        return ParsedQuery(text, terms, phrases)
+        return ParsedQuery(text, terms, phrases, sentences=sentences)
     is_filter = not span.is_calendar_date and "\n" not in text.strip() and len(terms) <= SHORT_QUERY_TERMS
     is_about_day = not phrases and _names_no_subject(f"{text[: span.start]} {text[span.end :]}")
     day = _named_day(span, text) if is_about_day and span.first == span.last else None
-    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter, is_about_day, day)
+    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter, is_about_day, day, sentences)
 
 
 def is_context_dependent(text: str) -> bool:
@@ -102,6 +107,13 @@ def _names_no_subject(text: str) -> bool:
     words = re.findall(r"[a-z']+", folded)
     rest = re.sub(r"[a-z'\W_]+", "", folded)
     return _ANYTHING_CHINESE.fullmatch(rest) is not None and all(word in _ANYTHING_ENGLISH for word in words)
+
+
+def _sentences(text: str) -> tuple[frozenset[str], ...]:
+    """The terms of each of a long query's last sentences; () of a query of one."""
+    parts = [part for part in _SENTENCE_END.split(text) if part.strip()][-MAX_SENTENCES:]
+    found = [frozenset(term.text for term in content_terms(part)) for part in parts] if len(parts) > 1 else []
+    return tuple(sentence for sentence in found if sentence)
 
 
 def _sound_alikes(text: str) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """Answer a query: bring the index up to date, search by words and by meaning, and rank the hits.
 
 An answer includes everything recorded before it; only a sidecar with a large backlog answers at once, as `partial`.
-A query costs the same in a small and a large index: common terms are estimated, and at most `MAX_CANDIDATE_ROWS`
-rows are read, of the rarest terms first.
+Common terms are estimated, and at most `MAX_CANDIDATE_ROWS` rows are read, of the rarest terms first.
 """
 
 import asyncio
@@ -23,7 +22,14 @@ from sync.recall.index.indexer import RecallIndexer
 from sync.recall.index.item_filter import ItemFilter, project_term
 from sync.recall.model import Hit, Scope, ScoreParts, SearchRequest, SearchResult, Semantic
 from sync.recall.query import ParsedQuery, parse_query
-from sync.recall.ranking.bm25 import NEIGHBOUR_SHARE, KeywordMatch, collect_candidates, score_candidates, term_values
+from sync.recall.ranking.bm25 import (
+    NEIGHBOUR_SHARE,
+    KeywordMatch,
+    collect_candidates,
+    score_candidates,
+    term_values,
+    with_sentences,
+)
 from sync.recall.ranking.document_frequency import COMMON_TERM_ITEMS, DocumentFrequencyCache
 from sync.recall.ranking.fusion import customised_preset, fuse
 from sync.recall.semantic.semantic_index import QueryVector, SemanticIndex
@@ -375,9 +381,8 @@ def _keyword_matches(
     allowed = store.matching_among(connection, candidates, item_filter)
     candidates = {item_id: value for item_id, value in candidates.items() if item_id in allowed}
     lengths = store.term_counts(connection, list(candidates))
-    return _lift_neighbours(
-        connection, score_candidates(candidates, lengths, query_value=sum(values.values()), mean_length=mean_length)
-    )
+    matches = score_candidates(candidates, lengths, query_value=sum(values.values()), mean_length=mean_length)
+    return _lift_neighbours(connection, with_sentences(matches, query.sentences, values, items_by_term))
 
 
 def _lift_neighbours(connection: Transaction, matches: list[KeywordMatch]) -> list[KeywordMatch]:

@@ -8,7 +8,7 @@ character: 四点 does not answer 三点. Items above `MAX_LENGTH_RATIO` of the 
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sync.recall.text.tokenizer import Term, TermKind
@@ -17,6 +17,8 @@ K1: Final = 1.2
 B: Final = 0.75
 MAX_LENGTH_RATIO: Final = 4.0
 FEW_TERMS: Final = 12  # up to so many terms, a query is a search and not a message
+BEST_SENTENCE: Final = 0.4  # added for an item with all of the best sentence of a long query
+LAST_SENTENCE: Final = 0.8  # and of the last one, which has its current subject
 NEIGHBOUR_SHARE: Final = 0.3  # of the score of the best neighbouring turn, which is added
 KIND_WEIGHTS: Final[Mapping[TermKind, float]] = {
     TermKind.PAIR: 1.0,
@@ -84,6 +86,36 @@ def score_candidates(
         if item_id in lengths
     ]
     return sorted(scored, key=lambda match: (-match.score, -match.item_id))
+
+
+def with_sentences(
+    matches: Sequence[KeywordMatch],
+    sentences: Sequence[Collection[str]],
+    term_values: Mapping[str, float],
+    items_by_term: Mapping[str, Sequence[int]],
+) -> list[KeywordMatch]:
+    """The matches with the scores of a long query's sentences, best first, of equals the newest."""
+    factors = sentence_factors(sentences, term_values, items_by_term)
+    raised = (match._replace(score=match.score * factors.get(match.item_id, 1.0)) for match in matches)
+    return sorted(raised, key=lambda match: (-match.score, -match.item_id))
+
+
+def sentence_factors(
+    sentences: Sequence[Collection[str]], term_values: Mapping[str, float], items_by_term: Mapping[str, Sequence[int]]
+) -> dict[int, float]:
+    """How much more an item counts that answers one sentence of a long query: the best one, and the last."""
+    best, last = dict[int, float](), dict[int, float]()
+    for sentence in sentences:
+        terms = [term for term in sentence if term in term_values]
+        value, last = sum(term_values[term] for term in terms) or 1.0, {}
+        for term in terms:
+            for item_id in items_by_term.get(term, ()):
+                last[item_id] = last.get(item_id, 0.0) + term_values[term] / value
+        for item_id, share in last.items():
+            best[item_id] = max(best.get(item_id, 0.0), share)
+    return {
+        item_id: 1.0 + BEST_SENTENCE * share + LAST_SENTENCE * last.get(item_id, 0.0) for item_id, share in best.items()
+    }
 
 
 def length_normalisation(length: int, mean_length: float) -> float:

@@ -54,3 +54,12 @@ def test_a_question_of_nothing_but_a_day_is_about_that_day(text: str) -> None:
 )
 def test_a_question_with_a_subject_or_without_a_day_is_not(text: str) -> None:
     assert not parse_query(text, (), CLOCK).is_about_day
+
+
+def test_each_of_the_last_sentences_of_a_long_query_has_its_own_terms() -> None:
+    asked = parse_query("小白: “昨晚去爬山了。”\n小白: “现在想吃火锅！”", (), CLOCK)
+    assert len(asked.sentences) == 2
+    assert "爬山" in asked.sentences[0]
+    assert "火锅" in asked.sentences[-1]
+    assert parse_query("想吃火锅", (), CLOCK).sentences == ()
+    assert len(parse_query("火锅。" * 30, (), CLOCK).sentences) == 8

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from sync.recall.ranking.bm25 import KeywordMatch, collect_candidates, idf, score_candidates, term_values, term_weights
+from sync.recall.ranking.bm25 import (
+    KeywordMatch,
+    collect_candidates,
+    idf,
+    score_candidates,
+    sentence_factors,
+    term_values,
+    term_weights,
+)
 from sync.recall.text.tokenizer import content_terms
 
 
@@ -46,3 +54,10 @@ def test_of_many_items_those_that_hold_the_most_are_weighed_and_the_newest_of_eq
 
 def test_saying_a_word_again_makes_it_count_more() -> None:
     assert term_weights(content_terms("火锅 火锅"))["火锅"] == 2 * term_weights(content_terms("火锅"))["火锅"]
+
+
+def test_an_item_that_answers_a_whole_sentence_counts_more_most_of_all_the_last_one() -> None:
+    sentences = [{"爬山", "昨晚"}, {"火锅"}]
+    values, holding = {"爬山": 1.0, "昨晚": 1.0, "火锅": 1.0}, {"爬山": [1], "昨晚": [2, 1], "火锅": [3]}
+    factors = sentence_factors(sentences, values, holding)
+    assert factors[3] > factors[1] > factors[2] > 1.0
