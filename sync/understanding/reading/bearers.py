@@ -26,6 +26,7 @@ _LINKS: Final = (
     r"|older|elder|younger|eldest|youngest|oldest|little|big|dear|late|new)(?![a-z])"
 )
 _FIRST: Final = r"我|俺|咱|本人|偶|(?<![a-z])(?:i'm|im|i've|ive|i'd|i'll|i|my|me|we're|we've|we|our|mine)(?![a-z'])"
+_OWNERS: Final = r"我|俺|咱|本人|(?<![a-z])(?:my|our)(?![a-z])"
 _THIRD: Final = r"[他她它]|(?<![a-z])(?:he|she|they|he's|she's|they're|his|her|their|ta)(?![a-z'])"
 _ONLY_LINKS: Final = re.compile(rf"(?i)(?:{_LINKS})*$")
 _HAS_FIRST: Final = re.compile(r"(?i)[我俺咱](?!的)|本人|(?<![a-z])(?:i|i'm|im|i've|ive|we|we're|we've)(?![a-z'])")
@@ -57,7 +58,7 @@ def relation_pattern() -> str:
 
 @cache
 def _subject() -> re.Pattern[str]:
-    owner = rf"(?:(?:{_FIRST})\s*(?:家里|们家|家|们|的|那|亲|大|小|二|老)*\s*(?:\w+ )??)?"
+    owner = rf"(?:(?:{_OWNERS})\s*(?:家里|们家|家|们|的|那|亲|大|小|二|老)*\s*(?:\w+ )??)?"
     return re.compile(
         rf"(?i)(?:{_LINKS})*(?:{owner}(?P<relation>{relation_pattern()})|(?P<first>{_FIRST})|(?P<third>{_THIRD}))"
     )

@@ -148,6 +148,8 @@ def _says(head: str) -> bool:
 
 def _carried(sentence: str) -> int | None:
     """Where the words begin that a carrier at the beginning says: 置顶写着…, the lyrics go …."""
+    if (adjacent := _adjacent().match(sentence)) is not None:
+        return adjacent.end()
     for language in ("zh", "en"):
         carriers, verbs = _any_of(f"carriers_{language}"), _any_of(f"saying_{language}")
         carrier = carriers.search(sentence, 0, _LONGEST_HEAD)
@@ -159,6 +161,16 @@ def _carried(sentence: str) -> int | None:
         if language == "zh" and (gap := re.match(r"\S{0,4}\s+(?=我|咱|俺)", sentence[carrier.end() :])) is not None:
             return carrier.end() + gap.end()
     return None
+
+
+@cache
+def _adjacent() -> re.Pattern[str]:
+    """A carrier and its words without a verb between them: podcast transcript I moved …."""
+    words = "|".join(sorted(map(re.escape, _words("carriers_en")), key=len, reverse=True))
+    return re.compile(
+        r"(?i)\W*(?!(?:the|my|our|this|that|a|an|your|in|on|for|if)\b)(?:[\w'-]+ ){0,2}"
+        rf"(?:{words}) (?=(?:i|i'm|i've|we)\b)"
+    )
 
 
 def _working(text: str) -> int | None:

@@ -22,7 +22,7 @@ from sync.understanding.reading import scorer
 from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers, is_link
 from sync.understanding.reading.certain_forms import FoundForm, find_forms, is_guarded
 from sync.understanding.reading.introductions import is_own_head, names_another
-from sync.understanding.reading.segments import LineForm, Sentence, read_sentences
+from sync.understanding.reading.segments import Foreign, LineForm, Sentence, read_sentences
 from sync.understanding.reading.topics import section_of, topic_slot
 
 MAX_STATEMENTS: Final = 12  # of one message
@@ -211,7 +211,9 @@ def _of_score(
     is_mixed: bool,
 ) -> _Choice | None:
     """A sentence as the scorer reads it. One that names its subject, and nothing in doubt, needs less to be certain."""
-    stating = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and not one.is_question]
+    heads = max((at for at, one in enumerate(sentence.clauses) if one.foreign is Foreign.INTRODUCED), default=0)
+    own = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and at >= heads]
+    stating = [at for at in own if not sentence.clauses[at].is_question]
     if not stating:
         return None
     best = score.clause if score.clause in stating else stating[0]

@@ -266,7 +266,11 @@ def _introduced(message: str, sentences: list[Sentence], marked: Iterable[_Span]
         ):
             yield one.end, _end_of_text(sentences, number), Foreign.WORKED_ON
         elif introductions.asks_about_a_statement(one.text):
-            yield (sentences[max(number - 1, 0)] if len(one.clauses) == 1 else one).start, one.end, Foreign.ASKED
+            is_first = number == 0 or sentences[number - 1].line != one.line
+            if is_first and len(one.clauses) == 1:  # what it asks about follows it
+                yield one.start, _end_of_line(message, one.end), Foreign.ASKED
+            else:
+                yield (sentences[number - 1] if len(one.clauses) == 1 else one).start, one.end, Foreign.ASKED
 
 
 def _end_of_text(sentences: list[Sentence], number: int) -> int:

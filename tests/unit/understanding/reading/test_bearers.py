@@ -25,6 +25,7 @@ def test_the_words_for_relations_are_a_short_list() -> None:
         ("我妈有糖尿病。她每天打针。我不吃糖", ["mother", "mother", "user"]),
         ("My wife is vegan, she hates eggs, and I cook", ["wife", "wife", "user"]),
         ("he moved out", ["unknown"]),
+        ("I'm a mother of two", ["user"]),
         ("我同事不吃辣", ["unknown"]),
         ("妈呀好热", ["user"]),
     ],

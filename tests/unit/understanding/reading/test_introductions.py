@@ -26,6 +26,7 @@ def test_statements_do_not_ask(text: str) -> None:
         ("tweet says I use vim btw", " I use vim btw"),
         ("Correct the grammar: I has two cat", " I has two cat"),
         ("邮件里写着：", ""),
+        ("Podcast transcript I moved to Texas", "I moved to Texas"),
     ],
 )
 def test_the_words_after_a_carrier_are_anothers(sentence: str, foreign: str) -> None:
