@@ -34,13 +34,6 @@ _TASTE_VERBS: Final = re.compile(
 # How much of a thing stands between the verb and the thing: 喝一点酒.
 _AMOUNT: Final = re.compile("一点儿?|一些|[一几两半][杯口瓶根支]|(?<=[吃喝抽用])点")
 _CLAUSE_END: Final = re.compile(r"[，,；;。.!！]\s*|\s+(?:and|but)\s+")
-# Whose fact a statement is, if not the user's own.
-_RELATIVE: Final = re.compile(
-    r"(?i)^(?:[^，,我]{0,4}我)(?:的|家)?[表堂岳大小]?(?P<zh>外公|外婆|姥|爷|奶|爸|妈|父|母|老婆|老公|妻"
-    r"|丈夫|媳妇|先生|太太|对象|女友|男友|女朋友|男朋友|儿|女|孩|哥|弟|姐|妹|叔|舅|姑|姨|侄|同事|同学|朋友|室友|领导|老板)"
-    r"|^\W*(?:\w+ )?(?:my|our) (?:[a-z-]+ )?(?P<en>wife|husband|partner|girlfriend|boyfriend|son|daughter|kid|child"
-    r"|mum|mom|mother|dad|father|parent|brother|sister|grand\w+|uncle|aunt|cousin|friend|colleague|boss|roommate)"
-)
 _LATIN_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 _CJK_NAME: Final = re.compile(r"叫做?([\u3400-\u9fff]{2,3})")
 _MONTHS: Final = "jan|feb|mar|apr|may|ju[nl]|aug|sep|oct|nov|dec"
@@ -102,8 +95,9 @@ def bearer_of(statement: Statement) -> str:
 
 @lru_cache(maxsize=16_384)
 def _relative_in(text: str) -> str:
-    match = _RELATIVE.search(text)
-    return USER_SUBJECT if match is None else (match["zh"] or match["en"]).casefold()
+    from sync.understanding.reading.bearers import explicit_bearer  # noqa: PLC0415 - only events of before need it
+
+    return explicit_bearer(text) or USER_SUBJECT
 
 
 def topic_of(statement: Statement) -> str | None:

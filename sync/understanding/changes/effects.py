@@ -29,12 +29,12 @@ class Effect(IntEnum):
 
 def effect_of(older: Statement, newer: Statement) -> Effect:
     """What a statement does to an active one of another event."""
-    if UNKNOWN_BEARER in {older.about, newer.about} or newer.change is Change.ADDS:
+    if newer.change is Change.ADDS:
         return Effect.NONE
     left, right = content_of(older.text), content_of(newer.text)
     share = len(left & right) / (min(len(left), len(right)) or 1)
     shared = left & (right | content_of(newer.former or ""))
-    is_of_one = bearer_of(older) == bearer_of(newer)
+    is_of_one = bearer_of(older) == bearer_of(newer) != UNKNOWN_BEARER
     if newer.is_certain and is_of_one:
         if _ends(older, newer, share):
             return Effect.ENDS
@@ -45,7 +45,8 @@ def effect_of(older: Statement, newer: Statement) -> Effect:
         is_other = is_of_one and (is_opposite or _gives_another_value(older, newer))
         return Effect.QUESTIONS if is_other else Effect.NONE
     is_named = _has_object(shared) and (is_of_one or _names(older, newer, shared))
-    is_slip = newer.change is Change.CORRECTS and not values_in(older.text).isdisjoint(values_in(newer.text))
+    is_slip = newer.change is Change.CORRECTS and UNKNOWN_BEARER not in {older.about, newer.about}
+    is_slip = is_slip and not values_in(older.text).isdisjoint(values_in(newer.text))
     is_of_topic = is_of_one and _is_of_topic(older, newer)
     return Effect.QUESTIONS if (is_named or is_slip or is_of_topic) and _questions(older, newer) else Effect.NONE
 
@@ -65,8 +66,8 @@ def _gives_another_value(older: Statement, newer: Statement) -> bool:
 
 def _names(older: Statement, newer: Statement, shared: frozenset[str]) -> bool:
     """Whether a statement is about a name that an older one introduces."""
-    if newer.about == USER_SUBJECT:
-        return bool(shared & names_in(older.text)) and bearer_of(older) not in {USER_SUBJECT, "project"}
+    if newer.about in {USER_SUBJECT, UNKNOWN_BEARER}:
+        return bool(shared & names_in(older.text)) and bearer_of(older) not in {USER_SUBJECT, UNKNOWN_BEARER, "project"}
     return letters_of(newer.about) in letters_of(older.text)
 
 

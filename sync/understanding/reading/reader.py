@@ -13,7 +13,6 @@ from sync.understanding.model import (
     MAX_STATEMENT_LENGTH,
     REMEMBER,
     USER_SUBJECT,
-    Change,
     FactKind,
     Level,
     Statement,
@@ -158,7 +157,7 @@ def _unread_changes(message: str, sentences: Sequence[Sentence]) -> Iterator[Sta
         if is_own and len(sentence.text) <= MAX_STATEMENT_LENGTH:
             about = clause_bearers(message, [sentence])[0][0].about
             unread = unread_change(" ".join(sentence.text.strip(_EDGES).split()), about)
-            if unread is not None and unread.change is not Change.NOW:
+            if unread is not None:
                 yield replace(unread, reader=FORMS)
 
 
@@ -258,7 +257,7 @@ def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Seque
     kind = form.form.kind if form is not None else score.kind if score is not None else FactKind.KNOWLEDGE
     about = _about(form, score, bearers[choice.clause])
     slot = form.slot if form is not None and form.slot else topic_slot(words, kind)
-    change, former = find_change(words, context=text)
+    change, former = find_change(text)
     importance = _IMPORTANCE.get(kind, _ORDINARY) if score is None else score.importance
     if form is not None and form.form.form_class in _VITAL_CLASSES:
         importance = max(importance, _VITAL)

@@ -16,8 +16,17 @@ from typing import Any, Final
 
 from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.extractor import extract_statements
-from sync.understanding.likeness import bearer_of
-from sync.understanding.model import Fact, FactKind, FactOrigin, FactSection, FactStatus, RecordedStatement, Statement
+from sync.understanding.model import (
+    Fact,
+    FactKind,
+    FactOrigin,
+    FactSection,
+    FactStatus,
+    Level,
+    RecordedStatement,
+    Statement,
+)
+from sync.understanding.reading.bearers import clause_bearers
 from sync.understanding.reading.segments import read_sentences
 from sync.understanding.reconcile import reconcile
 
@@ -42,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-FIGURES: Final = ("stay", "end", "never", "row", "stay without a question")
+FIGURES: Final = ("stay", "stay, also as candidate", "end", "end of active", "never", "row", "stay without a question")
 
 
 def measure(rows: Sequence[Row], reader: Callable[[Row, str], list[Statement]]) -> tuple[Counter[str], list[str]]:
@@ -59,6 +68,17 @@ def measure(rows: Sequence[Row], reader: Callable[[Row, str], list[Statement]]) 
         for name, text, is_right in checks:
             counts.update({name: 1, f"{name} right": is_right})
             failures += [] if is_right else [f"  {_name(row)} {name}: {text} | {' / '.join(row['messages'])}"]
+        known = [fact for fact in all_facts if fact.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE)]
+        checks_beside = [("stay, also as candidate", _is_in(known, text)) for text in row["stay"]]
+        ends = [(text, is_right) for name, text, is_right in checks if name == "end"]
+        were_active = [fact for fact in all_facts if fact.status is not FactStatus.CANDIDATE]
+        checks_beside += [
+            ("end of active", is_right)
+            for text, is_right in ends
+            if _is_in(_stated_first(row, were_active, text), text)
+        ]
+        for name, is_right in checks_beside:
+            counts.update({name: 1, f"{name} right": is_right})
         kept = [text for text in row["stay"] if _is_in(facts, text)]
         quiet = sum(_is_in(certain, text) for text in kept)
         counts.update({"stay without a question": len(kept), "stay without a question right": quiet})
@@ -94,12 +114,12 @@ def _gold(sentence: str) -> Statement:
     change, former = find_change(sentence)
     read = next((one for one in extract_statements(sentence) if one.confidence == 1.0), None)
     plain = Statement(sentence, FactKind.KNOWLEDGE, FactSection.PERSONAL)
-    statement = plain if read is None else replace(read, text=sentence)
+    statement = plain if read is None else replace(read, text=sentence, level=Level.CERTAIN)
     return replace(statement, change=change, former=former, about=_bearer(sentence))
 
 
 def _bearer(sentence: str) -> str:
-    return bearer_of(Statement(sentence, FactKind.KNOWLEDGE, FactSection.PERSONAL))
+    return clause_bearers(sentence, read_sentences(sentence)[:1])[0][0].about
 
 
 def _recorded(row: Row, reader: Callable[[Row, str], list[Statement]]) -> Iterator[RecordedStatement]:
