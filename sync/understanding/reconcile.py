@@ -129,8 +129,7 @@ class _FactBook:
         if said.fact_id in self._names:  # the same statement arrived twice
             return
         key = said.subject, statement_key(said.statement.text)
-        repeated = self._by_key.get(key)
-        if repeated is not None and self._is_repeat(repeated, said):
+        if (repeated := self._by_key.get(key)) is not None and self._is_repeat(repeated, said):
             self._add_evidence(repeated, said)
             return
         is_trusted, is_refused = said.origin in TRUSTED, self._admitted.refuses(said)
@@ -176,9 +175,8 @@ class _FactBook:
                     self._end(fact_id, given.recorded_at, by)
             case AnswerKind.QUESTIONED if draft.status is FactStatus.ACTIVE:
                 by = self._names.get(given.superseded_by or "", fact_id)
-                newer = self._drafts[by]
-                is_open = by != fact_id and newer.status is not FactStatus.RETRACTED
-                if is_open and self._may_change(given, [fact_id], after=newer.statement.text):
+                is_open = by != fact_id and self._drafts[by].status is not FactStatus.RETRACTED
+                if is_open and self._may_change(given, [fact_id], after=self._drafts[by].statement.text):
                     self._question([fact_id], by)
             case AnswerKind.DOUBTED if draft.status is FactStatus.ACTIVE and draft.origin is FactOrigin.USER_STATED:
                 if self._may_change(given, [fact_id], after=None):
