@@ -1661,7 +1661,7 @@ export interface Methods {
     };
     result: FactsJson;
   };
-  /** What waits for the user, oldest first: candidates, none of which counts as known, and questioned facts. */
+  /** What waits for the user: what somebody asked to remember, then candidates and questioned facts, oldest first. */
   'understanding/review': {
     params: {
       /** default 1000 */ limit?: number;

@@ -11,7 +11,7 @@ from sync.contract import facts as contract
 from sync.contract.facts import FactAnswerJson, FactExplanationJson, FactsJson
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_NAME_LENGTH
 from sync.understanding.fact_events import PROJECT_SUBJECT
-from sync.understanding.model import USER_SUBJECT, Fact, FactStatus
+from sync.understanding.model import REMEMBER, USER_SUBJECT, Fact, FactStatus
 
 FactName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
@@ -72,9 +72,10 @@ async def list_facts(app: App, params: FactFilter) -> FactsJson:
 
 
 async def review(app: App, params: FactReview) -> FactsJson:
-    """What waits for the user, oldest first: candidates, none of which counts as known, and questioned facts."""
+    """What waits for the user: what somebody asked to remember, then candidates and questioned facts, oldest first."""
     facts = await app.facts().current()
     waiting = [fact for fact in facts.facts if fact.waits]
+    waiting.sort(key=lambda fact: facts.statements[fact.fact_id].statement.reader != REMEMBER)
     return contract.facts_to_json(waiting[: params.limit], facts, app.log.own_device_ids)
 
 

@@ -158,6 +158,17 @@ def test_programs_cannot_state_confirm_or_retract_for_the_user(home: Home) -> No
         assert "evil.example" not in sidecar.load()["content"].split("重要对话记录")[0]
 
 
+def test_what_a_program_was_asked_to_remember_is_first_in_the_review(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        for payload in ({"content": "看板在 3000 端口"}, {"content": "柜子是12号", "reader": "remember"}):
+            sidecar.call("events/append", event={"type": "memory_fact", "payload": payload})
+        review = sidecar.call("understanding/review")["facts"]
+    assert [(fact["statement"], fact["status"]) for fact in review] == [
+        ("柜子是12号", "candidate"),
+        ("看板在 3000 端口", "candidate"),
+    ]
+
+
 def test_odd_facts_of_other_programs_are_kept_and_stop_nothing(home: Home) -> None:
     odd: list[dict[str, Any]] = [
         {},
