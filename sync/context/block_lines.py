@@ -26,7 +26,7 @@ from sync.document.read.results import LoadResult
 from sync.small_talk import is_small_talk
 from sync.texts.language import Language
 from sync.texts.prompts import PROMPTS
-from sync.understanding.model import USER_SUBJECT, Fact
+from sync.understanding.model import USER_SUBJECT, Fact, FactOrigin, FactStatus
 
 LATE_ENTRIES: Final = 80  # the newest dated lines, among which the important ones are found
 IMPORTANT: Final = 0.5  # what was said with this importance comes before newer things
@@ -79,7 +79,8 @@ def block_lines(loaded: LoadResult, facts: KnownFacts, estimate: Estimate) -> li
         elif section[:2] != EARLIER:
             lines.append(BlockLine(OWN, shown[at].section[-1] if section else "", text, frozenset((entry_id,)), author))
     dated.sort(key=lambda one: one.day, reverse=True)
-    return [*lines, *_late_lines(dated[:LATE_ENTRIES], facts, estimate, loaded.language)]
+    late = _late_lines(dated[:LATE_ENTRIES], facts, estimate, loaded.language)
+    return [*lines, *_candidate_lines(facts, loaded.language), *late]
 
 
 def _plain(text: str) -> str:
@@ -103,6 +104,25 @@ def _fact_line(
     ids = frozenset((entry_id, *fact.statement_ids))
     weight, waits = fact.importance or 0.0, fact.waits
     return BlockLine(FACTS, heading, dated, ids, author, fact.is_vital, waits, weight, fact.fact_id)
+
+
+def _candidate_lines(facts: KnownFacts, language: Language) -> list[BlockLine]:
+    """What the user said here that may be a fact: quoted with its day, the important first, then the newest."""
+    waiting = [
+        fact for fact in facts.facts if fact.status is FactStatus.CANDIDATE and fact.origin is FactOrigin.USER_STATED
+    ]
+    waiting.sort(key=lambda fact: (fact.importance or 0.0, fact.valid_from), reverse=True)
+    heading, texts = heading_title((RECORDS,), language), PROMPTS[language]
+    return [
+        BlockLine(
+            LATE,
+            heading,
+            f"{fact.valid_from[:10]} {texts.authors['user']}{texts.candidate}{texts.colon}“{fact.statement}”",
+            frozenset(fact.statement_ids),
+            fact_id=fact.fact_id,
+        )
+        for fact in waiting
+    ]
 
 
 def _late_lines(dated: Sequence[_Dated], facts: KnownFacts, estimate: Estimate, language: Language) -> list[BlockLine]:

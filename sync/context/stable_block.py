@@ -47,7 +47,9 @@ class StableBlock(msgspec.Struct, frozen=True):
         return [
             fact
             for line, fact in known
-            if fact is not None and (fact.status is FactStatus.SUPERSEDED or (fact.waits and not line.is_questioned))
+            if fact is not None
+            and line.part == FACTS
+            and (fact.status is FactStatus.SUPERSEDED or (fact.waits and not line.is_questioned))
         ]
 
 

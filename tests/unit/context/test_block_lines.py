@@ -10,6 +10,7 @@ from sync.document.markdown.parse import parse_text
 from sync.document.read.line_authors import AuthorLabels, LineLabel
 from sync.document.read.results import LoadResult
 from sync.texts.language import LanguageChoice
+from sync.understanding.model import FactOrigin, FactStatus
 from tests.unit.context.test_known_facts import fact
 
 TEXT = """\
@@ -82,6 +83,17 @@ def test_a_questioned_allergy_stands_with_the_newer_sentence() -> None:
     (line, *_) = block_lines(loaded(), KnownFacts([asked, newer]), lambda *_: 0.3)
     assert line.text == "我对花生过敏（2026-11，待确认：2026-11-25 又说“花生现在能吃了”）"
     assert line.is_vital
+
+
+def test_what_may_be_a_fact_stands_quoted_with_its_day_before_other_exchanges() -> None:
+    likely = dataclasses.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", statement_ids=("f9",))
+    programs = dataclasses.replace(likely, origin=FactOrigin.AGENT_PROPOSED, statement="总是放行")
+    lines = [
+        line for line in block_lines(loaded(), KnownFacts([likely, programs]), lambda *_: 0.3) if line.part == LATE
+    ]
+    assert lines[0].text == "2026-11-01 用户说，待确认：“下周搬去苏州”"
+    assert "f9" in lines[0].ids
+    assert not any("总是放行" in line.text for line in lines)
 
 
 def test_an_exchange_whose_fact_was_replaced_is_not_shown() -> None:
