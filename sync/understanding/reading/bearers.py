@@ -18,11 +18,12 @@ UNKNOWN: Final = "unknown"
 _OTHERS: Final = "other"  # the class of friends and colleagues, of whom nothing is kept
 
 _LINKS: Final = (
-    r"[\W_]|而且|但是?|不过|另外|其实|因为|所以|就是|对了|还有|现在|目前|以后|今年|可是|只是|从小|一直|平时|反正|主要|关键"
+    r"[\W_]|上个?(?:月|周|礼拜)|去年|前年|最近|刚刚?|这个?(?:月|周)|而且|但是?|不过|另外|其实|因为|所以|就是|对了|还有|现在|目前|以后|今年|可是|只是|从小|一直|平时|反正|主要|关键"
     r"|天生|先天|早就|已经|也|都|又|还|就|真的?|确实|本来|毕竟|并且|然后|注意|提醒|且|而|常年|长期|向来|从来|是|有|会|的|每天|天天|严重"
     r"|(?<![a-z])(?:and|but|also|so|because|since|cos|cuz|btw|fyi|by the way|actually|still|now|currently|just|plus"
     r"|note|ps|oh|well|ok|yes|yeah|no|am|is|be|been|a|an|the|on|with|both"
     r"|always|not|never|really|very|severely|badly|slightly|are|have|has|got"
+    r"|last (?:week|month|year)|recently|finally"
     r"|older|elder|younger|eldest|youngest|oldest|little|big|dear|late|new)(?![a-z])"
 )
 _FIRST: Final = r"我|俺|咱|本人|偶|(?<![a-z])(?:i'm|im|i've|ive|i'd|i'll|i|my|me|we're|we've|we|our|mine)(?![a-z'])"
