@@ -28,6 +28,8 @@ _REQUEST: Final = re.compile(
     r"(?i)\W*(?:(?:ok(?:ay)?|hey|so),? )?(?:can|could|would|will) (?:you|u)\b|(?:你|请)?(?:能不能|可不可以|能|可以)"
 )
 _ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that may stand behind a form
+_STANDING: Final = "wish"  # the class of standing wishes
+_TAG: Final = re.compile(r"(?i)[\s,，]*(?:好吗|行吗|可以吗|好不好|行不行|ok(?:ay)?)[\s?？]*$")
 _CJK: Final = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -63,15 +65,19 @@ class FoundForm(msgspec.Struct, frozen=True):
 
 
 def find_forms(message: str, sentences: Sequence[Sentence]) -> list[FoundForm]:
-    """The forms in the clauses that are the user's own by their form, in their order; of a question only a wish."""
+    """The forms in the clauses that are the user's own by their form, in their order; of a question only wishes."""
     found: list[FoundForm] = []
     about = bearers.clause_bearers(message, sentences)
     for number, sentence in enumerate(sentences):
         for place, clause in enumerate(sentence.clauses):
             if clause.foreign is None:
-                forms = _read_clause(message, sentence, number, place, about[number][place])
-                may_wish = clause.is_question and _is_wish(message[clause.start : clause.end])
-                found += [one for one in forms if not clause.is_question or (may_wish and one.is_wish)]
+                forms = list(_read_clause(message, sentence, number, place, about[number][place]))
+                if clause.is_question:
+                    text = message[clause.start : clause.end]
+                    asked = {REMEMBER} if _is_wish(text) else set()
+                    asked |= {_STANDING} if _is_tagged(text) else set()
+                    forms = [one for one in forms if one.form.form_class in asked]
+                found += forms
     return found
 
 
@@ -79,6 +85,12 @@ def _is_wish(clause: str) -> bool:
     """Whether a question is a request, and what it asks for is none: can you remember X, 能不能记一下X."""
     request = _REQUEST.match(clause)
     return request is not None and not asks(clause[request.end() :].rstrip("?？吗 "))
+
+
+def _is_tagged(clause: str) -> bool:
+    """Whether a question only asks for consent to what it says: 以后都用中文，好吗？"""
+    rest, count = _TAG.subn("", clause)
+    return count > 0 and not asks(rest)
 
 
 @cache

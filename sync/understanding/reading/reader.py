@@ -249,7 +249,7 @@ def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: boo
 
 def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) -> Statement | None:
     start, end = _span(sentence, choice, bearers)
-    text = " ".join(message[start:end].strip(_EDGES).split())
+    text = " ".join(_TAG.sub("", message[start:end]).strip(_EDGES).split())
     if not text:
         return None
     clause, form, score = sentence.clauses[choice.clause], choice.form, choice.score
