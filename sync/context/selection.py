@@ -14,7 +14,7 @@ from sync.context.known_facts import MAX_EXTRA, KnownFacts, size_of
 from sync.context.model import Candidate, Outcome, Reason
 from sync.log.authorship import ANSWER, Author
 from sync.recall.dedup import deduplicate
-from sync.recall.index.extraction import TOOL_OUTPUT, TURN_KINDS, item_part
+from sync.recall.index.extraction import FACT, TOOL_OUTPUT, TURN_KINDS, item_part
 from sync.recall.model import Hit, StoredItem
 from sync.recall.text.tokenizer import index_terms
 from sync.understanding.changes.effects import Effect, effect_of
@@ -40,7 +40,9 @@ def relevant_candidates(hits: Sequence[Hit], threshold: Threshold, facts: KnownF
     """
 
     def own_threshold(hit: Hit) -> float:
-        states = any(fact.status is not FactStatus.RETRACTED for fact in facts.stated_in(hit.item))
+        states = hit.item.kind == FACT or any(
+            fact.status is not FactStatus.RETRACTED for fact in facts.stated_in(hit.item)
+        )
         return threshold(hit) * (STATEMENT_SHARE if states and _is_of_user(hit.item) else 1.0)
 
     passed = any(hit.relevance >= own_threshold(hit) for hit in hits)

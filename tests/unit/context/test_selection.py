@@ -26,16 +26,18 @@ def decide(candidates: list[Candidate], **changes: object) -> list[Outcome]:
 
 
 def test_without_a_relevant_item_nothing_is_given_and_with_one_the_next_best_are() -> None:
-    silent = selection.relevant_candidates([near(1, 0.55), near(2, 0.5)], lambda _: 0.6)
+    silent = selection.relevant_candidates([near(1, 0.55, kind="entry"), near(2, 0.5, kind="entry")], lambda _: 0.6)
     assert decide(silent) == [Outcome.BELOW_THRESHOLD] * 2
-    spoken = selection.relevant_candidates([near(1, 0.65), near(2, 0.5), near(3, 0.2)], lambda _: 0.6)
+    spoken = selection.relevant_candidates(
+        [near(1, 0.65, kind="entry"), near(2, 0.5, kind="entry"), near(3, 0.2, kind="entry")], lambda _: 0.6
+    )
     assert decide(spoken) == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
 
 
 def test_what_states_a_fact_needs_little_and_what_a_program_says_of_the_user_all() -> None:
     stated = dataclasses.replace(fact("diet.allergy"), statement_ids=("evt_1",), evidence=("evt_2",))
     facts = KnownFacts([stated])
-    hits = [near(1, 0.2), near(2, 0.2, kind="exchange"), near(3, 0.2)]
+    hits = [near(1, 0.2), near(2, 0.2, kind="exchange"), near(3, 0.2, kind="entry")]
     found = selection.relevant_candidates(hits, lambda _: 0.6, facts)
     assert [one.outcome for one in found] == [Outcome.GIVEN, Outcome.GIVEN, Outcome.BELOW_THRESHOLD]
     programs = selection.relevant_candidates([near(1, 0.2, origin="tool")], lambda _: 0.6, facts)
@@ -57,7 +59,11 @@ def test_what_the_user_said_later_of_the_same_thing_questions_a_line() -> None:
 
 
 def test_what_others_wrote_needs_the_whole_threshold_and_is_one_line() -> None:
-    hits = [near(1, 0.9), near(2, 0.4), *(near(at, 0.9 if at < 5 else 0.4, origin="tool") for at in (3, 4, 5))]
+    hits = [
+        near(1, 0.9, kind="entry"),
+        near(2, 0.4, kind="entry"),
+        *(near(at, 0.9 if at < 5 else 0.4, origin="tool") for at in (3, 4, 5)),
+    ]
     assert decide(selection.relevant_candidates(hits, lambda _: 0.6), max_items=5) == [
         *[Outcome.GIVEN] * 3,
         Outcome.OVER_LIMIT,
