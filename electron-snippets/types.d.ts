@@ -1491,7 +1491,7 @@ export interface Methods {
   /** The records to ask the user about: outdated, doubtful or old ones. */
   'daily/review': {
     params: {
-      /** default "zh" */ language?: 'en' | 'zh';
+      language?: 'en' | 'zh' | null;
     };
     result: DailyReviewJson;
   };
@@ -1793,7 +1793,7 @@ export interface Methods {
       projectPath: string;
       /** default [] */ payloads?: unknown;
       sessionId?: string | null;
-      /** default "zh" */ language?: 'en' | 'zh';
+      language?: 'en' | 'zh' | null;
     };
     result: RememberedJson;
   };
@@ -1803,7 +1803,7 @@ export interface Methods {
       projectPath: string;
       /** default [] */ payloads?: unknown;
       sessionId?: string | null;
-      /** default "zh" */ language?: 'en' | 'zh';
+      language?: 'en' | 'zh' | null;
     };
     result: RememberedJson;
   };
@@ -1813,7 +1813,7 @@ export interface Methods {
       projectPath: string;
       /** default [] */ payloads?: unknown;
       sessionId?: string | null;
-      /** default "zh" */ language?: 'en' | 'zh';
+      language?: 'en' | 'zh' | null;
     };
     result: RememberedJson;
   };

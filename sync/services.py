@@ -155,12 +155,13 @@ def daily(
     events: EventLog,
     intake: DraftBuilder,
     redactor: Redactor,
-    clock: Clock,
+    document: MemoryFile,
     *,
     moves: bool,
     vectors: ChangeCounter | None,
 ) -> "Callable[[], DailyService]":
     """Daily records."""
+    clock, language = intake.clock, document.language
 
     @cache
     def opened() -> "DailyService":
@@ -174,7 +175,7 @@ def daily(
         from sync.daily.service import DailyService  # noqa: PLC0415
         from sync.daily.worker import DailyWorker  # noqa: PLC0415
 
-        records, folders = RecordsCache(events), PageFolders(settings.daily.home)
+        records, folders = RecordsCache(events), PageFolders(settings.daily.home, language)
         changes = RecordService(events, records, folders, intake, redactor, clock)
         installation = hashlib.sha256(os.path.realpath(settings.data_dir).encode()).hexdigest()[:16]
         checkpoints = PageCheckpoints(

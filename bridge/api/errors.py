@@ -11,8 +11,10 @@ Decisions that live here
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput, XiaobaiError
+from sync.texts.language import EN, Language
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -120,6 +122,16 @@ def rpc_error_of(error: BaseException) -> RpcError:
         retry_after=getattr(known, "retry_after", None),
     )
     return RpcError(rpc_code_of(type(known)), known.message, data)
+
+
+def in_language(error: RpcError, language: Language) -> RpcError:
+    """The error with its sentences in a language; `kind` and `code` are the same in all."""
+    if language is EN:
+        return error
+    from sync.texts.table import translated  # noqa: PLC0415 - most answers are no errors
+
+    hint = translated(error.data.hint, language)
+    return replace(error, message=translated(error.message, language), data=replace(error.data, hint=hint))
 
 
 def first_product_error(error: BaseException) -> XiaobaiError | None:

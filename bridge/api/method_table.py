@@ -21,6 +21,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from sync.errors import InvalidInput
+from sync.texts.language import Language
 
 App = TypeVar("App")
 P = TypeVar("P", bound=msgspec.Struct)
@@ -75,6 +76,7 @@ class Context(msgspec.Struct, Generic[App]):
     deadline: float | None = None  # seconds of the running loop's clock; None without a limit
     watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` gives the pid whose end also ends this process
     request_client: RequestClient = no_client
+    answer_in: Callable[[Language], None] = lambda _: None  # `initialize` gives the language of errors from now on
     cancelled: bool = msgspec.field(default=False)  # readable from any thread
 
     def report_progress(self, token: str | int, value: object) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.method_table import Context, Notify, no_notifications
-from bridge.cli.output import CliContext, echo, exit_with_error, print_result
+from bridge.cli.output import CliContext, exit_with_error, print_result, say
 from bridge.methods.registry import METHOD_TABLE
 from sync.app import App
 from sync.errors import XiaobaiError
@@ -47,7 +47,7 @@ async def _run_in_app(cli: CliContext, action: Callable[[App], Awaitable[T]], mo
     async with open_app(settings, mode) as app:
         result = await action(app)
         if app.log.database.upkeep.is_locked_out and not cli.json:
-            echo("Another process is writing this memory: this is its last commit, the file may be behind.", err=True)
+            say("Another process is writing this memory: this is its last commit, the file may be behind.", err=True)
     if app.login_flow.profile_left.is_set():  # another account is open: hand it the memory file, unless a sidecar does
         async with open_app(settings, AppMode.HELPER):
             pass

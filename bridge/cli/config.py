@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from bridge.cli.output import print_result
+from bridge.cli.output import print_result, say
 from bridge.cli.runner import cli_context
 from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
 from sync.settings.settings import Settings
@@ -22,7 +22,7 @@ def config() -> None:
 def _show_config(result: dict[str, Any]) -> None:
     for name, value in _flatten(result["settings"]):
         typer.echo(f"{ENV_PREFIX}{name.upper():<32} {'-' if value is None else value}")
-    typer.echo(f"file: {result['file']}")
+    say("file: {file}", file=result["file"])
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, object]]:

@@ -1,6 +1,5 @@
 """Results of the commands that a sidecar can carry out, printed for people. Imports no typer."""
 
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.api.errors import EXIT_USAGE
-from bridge.cli.output import echo
+from bridge.cli.output import echo, in_own_language, localized, say
 
 MAX_HIT_CHARS: Final = 160  # characters of a hit in the list
 SEMANTIC_NOTICES: Final = {  # printed with an answer that was not searched by words and meaning
@@ -17,16 +16,8 @@ SEMANTIC_NOTICES: Final = {  # printed with an answer that was not searched by w
     "partial": "Not all memories have vectors yet: some were compared by words alone.",
     "failed": "Found by words alone: the models did not answer. See the log of the sidecar.",
 }
-_MARKS_ZH: Final = {"important": "重要", "outdated": "过时", "reviewed": "已复核", "expired": "已过期"}
-_COMMANDS_ZH: Final = """没有听懂，什么也没有做。能听懂的有：
-  记住我的柜子是12号 · 忘记我的过敏 · 你记得我什么
-  记住这个                    保存当前对话
-  忘掉刚才的                  以后别记了（不再保存）
-  不要保存 · 标记为敏感对话    清除本次对话，之后也不保存
-  搜索记忆: …                 查看今日记忆
-  删除记忆: … · 删除记忆: … 确认   撤销
-  清理旧记忆                  记忆设置 · 记忆设置: 名称=值"""
-_COMMANDS_EN: Final = """Not understood; nothing was done. What is understood:
+MARKS: Final = frozenset({"important", "outdated", "reviewed", "expired"})
+COMMANDS: Final = """Not understood; nothing was done. What is understood:
   remember that my locker is 12 · forget my allergy · what do you remember about me?
   save this                             keep this conversation
   forget what I just said               stop remembering things (save no more of it)
@@ -40,8 +31,8 @@ def show_memory(result: dict[str, Any]) -> None:
     sys.stdout.write(result["content"])
     if not result["content"].endswith("\n"):
         sys.stdout.write("\n")
-    stale = ", the cloud could not be asked" if result["stale"] else ""
-    sys.stderr.write(f"source: {result['source']}{stale}; waiting to be sent: {result['pending']}\n")
+    stale = localized(", the cloud could not be asked") if result["stale"] else ""
+    say("source: {source}; waiting to be sent: {pending}", err=True, **{**result, "source": result["source"] + stale})
 
 
 def show_prompt(result: dict[str, Any]) -> None:
@@ -50,29 +41,29 @@ def show_prompt(result: dict[str, Any]) -> None:
 
 def show_update(result: dict[str, Any]) -> None:
     if result["recorded"]:
-        echo(f"recorded {result['eventId']}")
+        say("recorded {eventId}", **result)
     else:
-        echo(f"not recorded: {result['reason'].replace('_', ' ')}")
+        say("not recorded: {reason}", reason=localized(result["reason"].replace("_", " ")))
 
 
 def show_hits(result: dict[str, Any]) -> None:
     for hit in result["hits"]:
         text = " ".join(hit["text"].split())
         shown = text if len(text) <= MAX_HIT_CHARS else text[: MAX_HIT_CHARS - 1] + "…"
-        about = ", ".join((hit["origin"], hit["eventId"], *_marks_of(hit).keys()))
-        echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({about})")
+        about = ", ".join((localized(hit["origin"]), hit["eventId"], *_marks_of(hit)))
+        echo(f"{hit['score']:.2f}  {hit['date']}  {localized(hit['kind']):<9} {shown}  ({about})")
     if not result["hits"]:
-        echo("nothing found")
+        say("nothing found")
     if result["partial"]:
-        echo("The index is still being built: some memories are missing from this answer.", err=True)
+        say("The index is still being built: some memories are missing from this answer.", err=True)
     if result["semantic"] != "used":
-        echo(SEMANTIC_NOTICES[result["semantic"]], err=True)
+        say(SEMANTIC_NOTICES[result["semantic"]], err=True)
 
 
-def _marks_of(hit: dict[str, Any]) -> dict[str, str]:
-    """The marks of a daily record, and that a text no longer holds; each in English and in Chinese."""
-    marks = {name: _MARKS_ZH[name] for name in hit["marks"] if name in _MARKS_ZH}
-    return {**marks, "no longer holds": "不再成立"} if hit.get("superseded") else marks
+def _marks_of(hit: dict[str, Any]) -> list[str]:
+    """The marks of a daily record, and that a text no longer holds."""
+    marks = [name for name in hit["marks"] if name in MARKS]
+    return [localized(mark) for mark in (*marks, *(("no longer holds",) if hit.get("superseded") else ()))]
 
 
 def show_context(result: dict[str, Any]) -> None:
@@ -81,20 +72,20 @@ def show_context(result: dict[str, Any]) -> None:
 
 def show_recorded(result: dict[str, Any]) -> None:
     for event_id in result["eventIds"]:
-        known = " (known already)" if event_id in result["duplicates"] else ""
-        echo(f"recorded {event_id}{known}")
+        is_known = event_id in result["duplicates"]
+        say("recorded {event_id} (known already)" if is_known else "recorded {event_id}", event_id=event_id)
     if without := result.get("withoutText"):
-        echo(f"without its text: {len(without)} (PRIVACY__STORE_PROGRAM_MESSAGES=true keeps messages)")
+        say("without its text: {count} (PRIVACY__STORE_PROGRAM_MESSAGES=true keeps messages)", count=len(without))
     if left_out := result.get("notSaved"):
-        echo(f"not recorded: {left_out} (a person asked not to save this conversation)")
+        say("not recorded: {left_out} (a person asked not to save this conversation)", left_out=left_out)
     if unknown := result.get("unknownTypes"):
-        echo(f"types that this program does not know, kept as they are: {', '.join(unknown)}", err=True)
+        say("types that this program does not know, kept as they are: {unknown}", unknown=", ".join(unknown), err=True)
 
 
 def show_events(result: dict[str, Any]) -> None:
     for event in result["events"]:
         echo(event_line(event))
-    echo(f"next offset {result['nextOffset']}")
+    say("next offset {nextOffset}", **result)
 
 
 def event_line(event: dict[str, Any]) -> str:
@@ -108,9 +99,9 @@ def show_session(result: dict[str, Any]) -> None:
 
 def show_sessions(result: dict[str, Any]) -> None:
     if not result["sessions"]:
-        echo("no sessions")
+        say("no sessions")
     for session in result["sessions"]:
-        ended = session["ended_at"] or "open"
+        ended = session["ended_at"] or localized("open")
         title = session.get("title") or ""
         echo(f"{session['session_id']}  {session['started_at'] or '?'} - {ended}  {title}".rstrip())
 
@@ -119,30 +110,36 @@ def show_status(result: dict[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only for people
     from rich.table import Table  # noqa: PLC0415
 
-    cloud, document = result["cloud"], result["document"]
-    account = result["account"]["state"].replace("_", " ")
-    named = f"{result['account']['label']} (logged out)" if account == "logged out" else result["account"]["label"]
-    state = cloud["state"].replace("_", " ")
-    state = "not asked just now (`sync` asks)" if state == "connecting" else state
     table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in _status_rows(result).items():
+        table.add_row(localized(name), value)
+    Console().print(table)
+
+
+def _status_rows(result: dict[str, Any]) -> dict[str, str]:
+    cloud, document, label = result["cloud"], result["document"], result["account"]["label"]
+    account = localized(result["account"]["state"].replace("_", " "))
+    if result["account"]["state"] == "logged_out" and label:
+        account = localized("{label} (logged out)", label=label)
+    state = cloud["state"].replace("_", " ")
+    state = localized("not asked just now (`sync` asks)" if state == "connecting" else state)
+    last = cloud["lastSyncAt"] or localized("never")
     rows = {
-        "account": named or account,
+        "account": account if result["account"]["state"] == "logged_out" else label or account,
         "device": f"{result['device']['name']} ({result['device']['deviceId']})",
-        "cloud": f"{state}, read {cloud['cursor']} of {cloud['head']}, last {cloud['lastSyncAt'] or 'never'}",
-        "waiting": f"{result['pending']} to be sent, {result['quarantined']} set aside",
+        "cloud": localized("{state}, read {cursor} of {head}, last {last}", **{**cloud, "state": state, "last": last}),
+        "waiting": localized("{pending} to be sent, {quarantined} set aside", **result),
         "document": document["path"],
-        "warnings": ", ".join(document["warnings"]) or "none",
+        "warnings": ", ".join(document["warnings"]) or localized("none"),
         "version": result["version"],
     }
     if result["changes"]:
         rows["devices"] = "\n".join(change_lines(result["changes"]))
     if result["unprovedFacts"]:
-        rows["facts"] = f"{result['unprovedFacts']} from before their origin was recorded"
+        rows["facts"] = localized("{unprovedFacts} from before their origin was recorded", **result)
     if cloud["lastError"]:
-        rows["last error"] = f"{cloud['lastError']['message']} - {cloud['lastError']['hint']}"
-    for name, value in rows.items():
-        table.add_row(name, value)
-    Console().print(table)
+        rows["last error"] = " - ".join(in_own_language(cloud["lastError"][name]) for name in ("message", "hint"))
+    return rows
 
 
 def change_lines(changes: dict[str, Any]) -> Iterator[str]:
@@ -150,41 +147,41 @@ def change_lines(changes: dict[str, Any]) -> Iterator[str]:
     from sync.log.authorship import one_line  # noqa: PLC0415 - only where devices are named
 
     for device in changes["devices"]:
-        name, device_id = device["name"] or "an unverified device", one_line(device["deviceId"])
-        waits = f"; is it yours? devices admit | refuse {device_id}" if not device["admitted"] else ""
+        name, device_id = device["name"] or localized("an unverified device"), one_line(device["deviceId"])
+        waits = localized("; is it yours? devices admit | refuse {id}", id=device_id) if not device["admitted"] else ""
         if device["thisDevice"]:
-            waits = "; this device is not admitted yet: admit it on another one"
-        waits = waits if device_id else ""
-        yield f"{name} ({device_id or '-'}), since {device['since'] or '?'}{waits}"
+            waits = localized("; this device is not admitted yet: admit it on another one")
+        since = device["since"] or "?"
+        named = localized("{name} ({id}), since {since}", name=name, id=device_id or "-", since=since)
+        yield named + (waits if device_id else "")
         for change in device["changes"]:
-            what = f"{' / '.join(change['before']) or '-'} -> {change['after'] or 'no longer'}"
-            answer = "changes accept | refuse" if change["waits"] else "undo: changes refuse"
-            mark = " (identity, health or safety)" if change["vital"] else ""
+            what = f"{' / '.join(change['before']) or '-'} -> {change['after'] or localized('no longer')}"
+            answer = "changes accept | refuse" if change["waits"] else localized("undo: changes refuse")
+            mark = localized(" (identity, health or safety)") if change["vital"] else ""
             yield f"  {change['at']}  {what}{mark}  [{answer} {change['eventId']}]"
 
 
 def show_edited(result: dict[str, Any]) -> None:
     if not result["operations"]:
-        echo("no line is different")
+        say("no line is different")
         return
-    counts = dict.fromkeys(("entry_added", "entry_edited", "entry_removed"), 0)
+    counts: dict[str, Any] = dict.fromkeys(("entry_added", "entry_edited", "entry_removed"), 0)
     for operation in result["operations"]:
         counts[operation["type"]] += 1
-    echo(", ".join(f"{count} {kind.removeprefix('entry_')}" for kind, count in counts.items()))
+    say("{entry_added} added, {entry_edited} edited, {entry_removed} removed", **counts)
 
 
 def show_resolved(answer: str, result: dict[str, Any]) -> None:
     if result.get("nothingWaits"):
-        echo("nothing waits for an answer: `status` has no such warning")
+        say("nothing waits for an answer: `status` has no such warning")
     elif result["operations"]:
         show_edited(result)
     else:
-        echo("accepted" if answer == "accept" else "restored")
+        say("accepted" if answer == "accept" else "restored")
 
 
-def show_reply(text: str, result: dict[str, Any]) -> None:
-    """What a spoken command did. Exit 2 if `text` is no command."""
-    is_chinese = re.search("[\u4e00-\u9fff]", text) is not None
+def show_reply(result: dict[str, Any]) -> None:
+    """What a spoken command did. Exit 2 if it is no command."""
     if result["message"]:
         echo(result["message"])
     if result.get("page"):
@@ -192,21 +189,18 @@ def show_reply(text: str, result: dict[str, Any]) -> None:
     else:
         show_records(result.get("records", []))
     for hit in result.get("hits", []):
-        marks = _marks_of(hit)
-        names = (
-            f"  （{'，'.join(marks.values())}）" if is_chinese and marks else f"  ({', '.join(marks)})" if marks else ""
-        )
+        names = localized(" ({words})", words=", ".join(marks)) if (marks := _marks_of(hit)) else ""
         echo(f"{hit['date']}  {' '.join(hit['text'].split())}{names}")
     if "config" in result:
         show_options(result["config"], None)
     if result["command"] is None:
-        echo(_COMMANDS_ZH if is_chinese else _COMMANDS_EN, err=True)
+        say(COMMANDS, err=True)
         raise SystemExit(EXIT_USAGE)
 
 
 def show_records(records: list[dict[str, Any]], *, nothing: str = "") -> None:
     for record in records:
-        marks = f"  [{', '.join(record['marks'])}]" if record["marks"] else ""
+        marks = f"  [{', '.join(map(localized, record['marks']))}]" if record["marks"] else ""
         label = f"【{record['label']}】" if record["label"] else ""
         echo(f"{record['id']}  {record['date']} #{record['session']}  {label}{record['topic']}{marks}")
     if nothing and not records:
@@ -219,4 +213,4 @@ def show_options(result: dict[str, Any], option: str | None) -> None:
         for name, held in section.items() if isinstance(section, dict) else ():
             if option in {None, f"{group}.{name}"}:
                 echo(f"{group}.{name} = {held if isinstance(held, str) else msgspec.json.encode(held).decode()}")
-    echo(result["problem"] or result["path"], err=True)
+    echo(in_own_language(result["problem"] or "") or result["path"], err=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import typer
 
-from bridge.cli.output import CliContext, print_result
+from bridge.cli.output import CliContext, echo, in_own_language, print_result
 from bridge.cli.runner import cli_context
 from bridge.cli.sidecar_runner import ANSWER_TIMEOUT, open_sidecar
 from bridge.hooks.health import check_hooks
@@ -44,9 +43,9 @@ def doctor() -> None:
 def _show_checks(result: HealthJson) -> None:
     for check in result["checks"]:
         mark = {True: "ok  ", False: "FAIL", None: "-   "}[check["ok"]]
-        typer.echo(f"{mark} {check['name']:<14} {check['found']}")
+        echo(f"{mark} {check['name']:<14} {in_own_language(check['found'])}")
         if check["hint"] and check["ok"] is not True:
-            typer.echo(f"     {'':<14} {check['hint']}")
+            echo(f"     {'':<14} {in_own_language(check['hint'])}")
 
 
 async def _check_all(cli: CliContext) -> list[HealthCheck]:

@@ -12,7 +12,7 @@ import msgspec
 from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
 from bridge.cli.arguments import STDIN, check_params
-from bridge.cli.output import CliContext, discard_stdout, exit_with_error, flushed_stdout
+from bridge.cli.output import CLI_CONTEXT, CliContext, discard_stdout, exit_with_error, flushed_stdout
 from bridge.cli.sidecar_runner import Request, open_sidecar, run_here, run_in_sidecar
 from sync.errors import XiaobaiError
 
@@ -159,6 +159,7 @@ def _take_options(arguments: list[str], options: Mapping[str, Option], values: d
 
 def run(parsed: ParsedCommand) -> None:
     """Carry out a command, and exit as typer would."""
+    CLI_CONTEXT.set(parsed.cli)
     try:
         with flushed_stdout():
             _run(parsed)

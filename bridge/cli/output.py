@@ -8,13 +8,17 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NoReturn
 
 import msgspec
 
 from bridge.api.errors import RpcError, exit_code_of, rpc_error_of
 from sync.errors import StorageError
+from sync.texts.language import Language
+from sync.texts.table import text, translated
 
 _ANSI_SEQUENCE: Final = re.compile(r"\033\[[0-?]*[ -/]*[@-~]")
 _CONTROL: Final = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -26,6 +30,37 @@ class CliContext:
 
     json: bool = False
     flags: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def language(self) -> Language:
+        """The language of what is printed for people."""
+        from bridge.api.command_language import command_language  # noqa: PLC0415 - `--json` needs none
+
+        return command_language(self.flags)
+
+
+CLI_CONTEXT: Final[ContextVar[CliContext]] = ContextVar("cli_context")
+
+
+def localized(english: str, /, **values: object) -> str:
+    """A sentence of the table in the language of the command that runs."""
+    return text(english, _language(), **values)
+
+
+def say(english: str, /, *, err: bool = False, **values: object) -> None:
+    """Print a sentence of the table in the language of the command that runs."""
+    echo(localized(english, **values), err=err)
+
+
+def in_own_language(sentence: str) -> str:
+    """A finished English sentence, such as the hint of an error, in the language of the command that runs."""
+    return translated(sentence, _language())
+
+
+def _language() -> Language:
+    if (context := CLI_CONTEXT.get(None)) is None:
+        CLI_CONTEXT.set(context := CliContext())
+    return context.language
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -71,8 +106,20 @@ def exit_with_rpc_error(error: RpcError, status: int, *, as_json: bool) -> NoRet
         fields = {"code": error.code, "message": error.message, "data": error.data}
         sys.stderr.write(msgspec.json.encode({"error": fields}).decode() + "\n")
     else:
-        sys.stderr.write(f"error: {legible(error.message)}\nhint: {legible(error.data.hint)}\n")
+        echo_problem(error.message, error.data.hint)
     raise SystemExit(status)
+
+
+def echo_error(error: BaseException) -> None:
+    """Print an error after which the command goes on."""
+    answer = rpc_error_of(error)
+    echo_problem(answer.message, answer.data.hint)
+
+
+def echo_problem(message: str, hint: str) -> None:
+    """Print what is wrong and what to do, in English sentences, on stderr and in the language of the command."""
+    say("error: {message}", err=True, message=in_own_language(legible(message)))
+    say("hint: {hint}", err=True, hint=in_own_language(legible(hint)))
 
 
 @contextmanager

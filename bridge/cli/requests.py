@@ -46,7 +46,7 @@ def update(
 def remember(text: str, *, session_id: str | None = None, project: str | None = None) -> Request:
     text = text_argument(text)
     params = _without_none(text=text, sessionId=session_id, projectPath=folder_option(project))
-    return Request("memory/command", params, partial(display.show_reply, text), repeatable=False)
+    return Request("memory/command", params, display.show_reply, repeatable=False)
 
 
 def search(

@@ -3,14 +3,13 @@
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from bridge.cli.arguments import check_params
-from bridge.cli.output import CliContext, exit_with_error, flushed_stdout
+from bridge.cli.output import CLI_CONTEXT, CliContext, exit_with_error, flushed_stdout
 from bridge.cli.sidecar_runner import Request, run_request
 from sync.errors import XiaobaiError
 
@@ -22,12 +21,11 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., object])
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-_CLI_CONTEXT: ContextVar[CliContext] = ContextVar("cli_context")
 
 
 def cli_context() -> CliContext:
     """The options before the verb of the command that runs, and whether `--json` was given."""
-    return _CLI_CONTEXT.get()
+    return CLI_CONTEXT.get()
 
 
 def with_json_option(function: Callable[..., object]) -> Callable[..., object]:
@@ -37,7 +35,7 @@ def with_json_option(function: Callable[..., object]) -> Callable[..., object]:
     def command(context: typer.Context, *arguments: Any, json: bool, **options: Any) -> object:
         cli = context.ensure_object(CliContext)
         cli.json |= json
-        _CLI_CONTEXT.set(cli)
+        CLI_CONTEXT.set(cli)
         return function(*arguments, **options)
 
     own = inspect.signature(function).parameters.values()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from bridge.api.errors import EXIT_FAILURE
-from bridge.cli.output import echo, print_result
+from bridge.cli.output import echo, in_own_language, localized, print_result, say
 from bridge.cli.runner import CommandApp, cli_context
 from bridge.hooks import hook_files, installer, runner
 from bridge.hooks.hosts import HOSTS
@@ -30,6 +30,8 @@ MESSAGES: Final = {
     "unchanged": "nothing to change",
     "not_found": "not on this machine",
     "refused": "left as it is",
+    "would be installed": "would be installed",
+    "would be removed": "would be removed",
 }
 
 
@@ -86,24 +88,24 @@ def _files(hosts: list[str] | None, *, project: bool) -> list[HookFile]:
 def _show_changes(changes: list[FileChange], _: Any, *, dry_run: bool) -> None:
     for change in changes:
         file = change.file
-        would = "would be " if dry_run and change.outcome in {"installed", "removed"} else ""
-        echo(f"{file.host.name:<8} {would}{MESSAGES[change.outcome]}  {file.path}")
+        outcome = f"would be {change.outcome}" if dry_run else change.outcome
+        echo(f"{file.host.name:<8} {localized(MESSAGES.get(outcome) or MESSAGES[change.outcome])}  {file.path}")
         if change.problem:
-            echo(f"         {change.problem}")
+            echo(f"         {in_own_language(change.problem)}")
         if change.outcome == "refused":
-            echo(f"         {installer.COMMENT_HINT}")
+            echo(f"         {in_own_language(installer.COMMENT_HINT)}")
         if dry_run:
             echo(change.diff, nl=False)
         elif change.outcome == "installed":
-            echo(f"         {file.host.next_step}")
+            echo(f"         {in_own_language(file.host.next_step)}")
 
 
 def _show_status(result: dict[str, Any]) -> None:
     for row in result["files"]:
-        state = row["problem"] or ("installed" if row["installed"] else "not installed")
+        state = in_own_language(row["problem"] or ("installed" if row["installed"] else "not installed"))
         echo(f"{row['host']:<8} {state}  {row['path']}")
         for event, at in row["lastRuns"].items():
-            echo(f"         {event:<20} last ran {at}")
+            say("         {event:<20} last ran {at}", event=event, at=at)
 
 
 def _change_to_json(change: FileChange) -> dict[str, Any]:

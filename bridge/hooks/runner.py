@@ -102,7 +102,7 @@ def _show(
             notes = _notes_without_sidecar(data_dir, requests.session["projectPath"])
         else:
             notes = str((_ask(connection, "notes/session", requests.session, SESSION_TIMEOUT) or {}).get("text") or "")
-        text = _session_block(notes)
+        text = _session_block(notes, data_dir)
         text = _memory_block(event, connection, text) + text
     elif requests.match is not None:
         if captured is None and requests.capture is None:
@@ -123,14 +123,15 @@ def _hint(event: HookEvent, answer: Mapping[str, Any], folder: Path) -> str:
     return tool_hint(lesson[1])
 
 
-def _session_block(text: str) -> str:
+def _session_block(text: str, data_dir: Path) -> str:
     if not text.strip():
         return ""
     from secrets import token_hex  # noqa: PLC0415
 
-    from sync.context.hook_blocks import session_block  # noqa: PLC0415 - most calls show nothing
+    from bridge.api.command_language import command_language  # noqa: PLC0415 - most calls show nothing
+    from sync.context.hook_blocks import session_block  # noqa: PLC0415
 
-    return session_block(text, token_hex(4))
+    return session_block(text, token_hex(4), command_language({"data_dir": str(data_dir)}))
 
 
 def _memory_block(event: HookEvent, connection: socket | None, notes: str) -> str:
@@ -165,7 +166,8 @@ def _notes_without_sidecar(data_dir: Path, project: str) -> str:
     """The convention and the person's notes marked to load, from the project's files; empty if it is no folder here."""
     from secrets import token_hex  # noqa: PLC0415
 
-    from sync.errors import XiaobaiError  # noqa: PLC0415 - only at the start of a session
+    from bridge.api.command_language import command_language  # noqa: PLC0415 - only at the start of a session
+    from sync.errors import XiaobaiError  # noqa: PLC0415
     from sync.lessons.quick_match import taken_notes  # noqa: PLC0415
     from sync.log.model import project_id_for  # noqa: PLC0415
     from sync.notes.folder import NoteFolder  # noqa: PLC0415
@@ -178,7 +180,7 @@ def _notes_without_sidecar(data_dir: Path, project: str) -> str:
         if own and is_in_repository(folder.root):
             taken = taken_notes(data_dir, project_id_for(project))
             own = [file for file in own if file.sha256 in taken]
-        return session_text(own, folder.base, token_hex(6))[0]
+        return session_text(own, folder.base, token_hex(6), command_language({"data_dir": str(data_dir)}))[0]
     except XiaobaiError:
         return ""
 

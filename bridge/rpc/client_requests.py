@@ -6,6 +6,7 @@ from typing import Final
 
 from bridge.api.method_table import ClientRequestFailed
 from bridge.rpc.messages import ClientResponse
+from sync.texts.language import EN, Language
 
 MAX_WAITING: Final = 8  # requests that wait for the client at once
 ID_PREFIX: Final = "sidecar-"
@@ -19,6 +20,12 @@ class ClientRequests:
         self._futures: dict[str, asyncio.Future[object]] = {}
         self._count = 0
         self._is_closed = False
+        self.language = EN  # of errors, for a client that has named no locale
+        self.methods = (self.request, self.answer_in)  # of a call's context
+
+    def answer_in(self, language: Language) -> None:
+        """Answer with errors in this language from now on."""
+        self.language = language
 
     async def request(self, method: str, params: object, /, *, within: float) -> object:
         """Send a request and return its result. Raises ClientRequestFailed, after `within` seconds at the latest."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Generic, TypeVar
 
-from bridge.api.errors import RpcError, first_product_error, rpc_error, rpc_error_of
+from bridge.api.errors import RpcError, first_product_error, in_language, rpc_error, rpc_error_of
 from bridge.api.method_table import Context, MethodTable, Notify, no_parent_watch
 from bridge.rpc import messages
 from bridge.rpc.call_state import BatchState, CallState
@@ -216,9 +216,8 @@ class Dispatcher(Generic[App]):
             call_state.timer = self._loop.call_later(method.timeout, call_state.cancel, _DEADLINE_EXCEEDED)
             deadline = call_state.timer.when()
         app = self._app.result() if self._app.done() else await asyncio.shield(self._app)
-        call_state.context = Context(app, self.notify, deadline, self._watch_parent, self._client_requests.request)
-        result: object = await method.call(call_state.context, params)
-        return result
+        call_state.context = Context(app, self.notify, deadline, self._watch_parent, *self._client_requests.methods)
+        return await method.call(call_state.context, params)
 
     def _handle_cancel_request(self, params: object) -> None:
         """`$/cancelRequest`: end the calls with this id. An unknown id comes too late and is ignored."""
@@ -240,6 +239,7 @@ class Dispatcher(Generic[App]):
         self._fail(call_state, reason)
 
     def _fail(self, call_state: CallState, error: RpcError) -> None:
+        error = in_language(error, self._client_requests.language)
         self._finish(call_state, messages.encode_error(call_state.call.id or messages.NULL_ID, error))
 
     def _finish(self, call_state: CallState, message: bytes | None = None) -> None:

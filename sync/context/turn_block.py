@@ -13,7 +13,7 @@ from sync.context.model import Memory
 from sync.document.markdown.words import WORDS
 from sync.log.authorship import label_key
 from sync.recall.model import Hit, StoredItem
-from sync.recall.text.echo_filter import LINE_PREFIX
+from sync.recall.text.echo_filter import LINE_PREFIXES
 from sync.recall.text.tokenizer import tokenize
 from sync.redaction.prompt_fence import neutralise
 from sync.small_talk import is_small_talk
@@ -24,7 +24,7 @@ from sync.understanding.model import Fact, FactStatus
 EXCERPT_SENTENCES: Final = 2
 DOUBT_CHARS: Final = 80  # of the newer words beside a line
 MIN_ITEM_CHARS: Final = 60  # of a text that is shortened to fit; less says nothing
-_AUTHOR_MARK: Final = re.compile(rf"【(?=\s*{LINE_PREFIX[1]})")  # what names an author
+_AUTHOR_MARK: Final = re.compile(r"【(?=\s*(?:忆|memory\b))", re.IGNORECASE)  # what names an author
 _SIDE_MARK: Final = re.compile(
     r"(用户问|AI[ \t]*答|User asked|AI answered)[ \t]*[:：]"
 )  # what names a side of an exchange
@@ -56,7 +56,7 @@ def turn_block(
 
     A line that does not fit whole is shortened if enough of it remains. `news`: lines that come first.
     """
-    first = [f"- {LINE_PREFIX}{' '.join(neutralise(line, fence).split())}" for line in news]
+    first = [f"- {LINE_PREFIXES[language]}{' '.join(neutralise(line, fence).split())}" for line in news]
     chars_left = max_chars - len(_fenced_block(first, fence, language))
     if chars_left < 0:
         first, chars_left = [], max_chars - len(_fenced_block([], fence, language))
@@ -125,7 +125,8 @@ def _line_head(memory: Memory, own_device_ids: Collection[str], language: Langua
     item = memory.hit.item
     word = PROMPTS[language].authors[label_key(item.written, own_device_ids)]
     elsewhere = "" if item.device_id in own_device_ids else PROMPTS[language].elsewhere
-    return f"- {LINE_PREFIX}{item.date} {word}{elsewhere}{PROMPTS[language].candidate * memory.is_candidate}】"
+    candidate = PROMPTS[language].candidate * memory.is_candidate
+    return f"- {LINE_PREFIXES[language]}{item.date} {word}{elsewhere}{candidate}】"
 
 
 def _line_text(memory: Memory, term_weights: Mapping[str, float], fence: str, limit: int, language: Language) -> str:

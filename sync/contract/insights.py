@@ -8,6 +8,7 @@ from sync.contract.lessons import HintJson
 from sync.insights import render
 from sync.insights.queries import ActivityProfile, NextStep, NextSteps, ScoredInstinct
 from sync.insights.report import Report
+from sync.texts.language import Language
 
 
 class StepJson(TypedDict):
@@ -122,8 +123,8 @@ def instincts_to_json(
     return {"instincts": instincts, "sourceWatermark": watermark}
 
 
-def report_to_json(value: Report, form: Literal["markdown", "html"]) -> ReportJson:
-    text = render.render_html(value) if form == "html" else render.render_markdown(value)
+def report_to_json(value: Report, form: Literal["markdown", "html"], language: Language) -> ReportJson:
+    text = render.render_html(value, language) if form == "html" else render.render_markdown(value, language)
     return {"format": form, "text": text, "sourceWatermark": value.source_watermark}
 
 

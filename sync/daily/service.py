@@ -115,7 +115,8 @@ class DailyService(msgspec.Struct, frozen=True):
         shown = [record for record in visible if record.date == day and project_id in {None, record.project_id}]
         shown.sort(key=lambda record: (record.number, record.moment))
         numbered = ((record.number, record) for record in shown)
-        text = render(page_of(day, numbered, with_origin=project_id is None)) if shown else ""
+        page = page_of(day, numbered, with_origin=project_id is None)
+        text = render(replace(page, language=self.page_folders.language.current)) if shown else ""
         return text, shown
 
     async def list_records(

@@ -10,11 +10,29 @@ from html import escape
 from typing import Final
 
 from sync.insights.report import Report
+from sync.texts.language import ZH, Language
+from sync.texts.table import text
 
-TITLE: Final = "记忆分析报告"
-KIND_LABELS: Final = {"correct": "纠正", "keep": "保持", "fails": "常失败"}
-SECTION_TITLES: Final = ("每日活动", "一天中的时段", "主题", "标签", "项目", "重复的问题", "技术栈与习惯", "经验")
-EMPTY_SECTION: Final = "（暂无）"
+TITLE: Final = "Analysis of the memory"
+MADE: Final = "{made_at} · {total:event|events}"
+INSTINCTS: Final = {
+    "correct": "corrected: {text} (confidence {confidence:.2f})",
+    "keep": "kept: {text} (confidence {confidence:.2f})",
+    "fails": "often fails: {text} (confidence {confidence:.2f})",
+}
+SECTION_TITLES: Final = (
+    "Activity by day",
+    "Hours of the day",
+    "Topics",
+    "Tags",
+    "Projects",
+    "Questions asked again",
+    "Technologies and habits",
+    "Experience",
+)
+EMPTY_SECTION: Final = "(nothing yet)"
+HABITS: Final = ("languages: {words}", "tools: {words}", "stages: {words}")
+COUNTED: Final = "{name} ({count})"
 
 _MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()<>#|!~])")
 _WIDTH, _HEIGHT, _ROW = 720, 160, 24
@@ -26,65 +44,80 @@ rect{fill:#4a7ebb}text{fill:currentColor;font-size:12px}.quiet{color:#777;font-s
 """
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(report: Report, language: Language) -> str:
     """The report as a Markdown document."""
-    parts = [f"# {TITLE}", f"{report.made_at:%Y-%m-%d %H:%M} · 共 {report.total} 个事件"]
-    for name, lines in zip(SECTION_TITLES, _sections(report), strict=True):
-        parts.append(f"## {name}")
-        parts.append("\n".join(f"- {_escape_markdown(line)}" for line in lines) or EMPTY_SECTION)
+    parts = [f"# {text(TITLE, language)}", _made(report, language)]
+    for name, lines in zip(SECTION_TITLES, _sections(report, language), strict=True):
+        parts.append(f"## {text(name, language)}")
+        parts.append("\n".join(f"- {_escape_markdown(line)}" for line in lines) or text(EMPTY_SECTION, language))
     return "\n\n".join(parts) + "\n"
 
 
-def render_html(report: Report) -> str:
+def render_html(report: Report, language: Language) -> str:
     """The report as a page of its own, with charts."""
+    titles = [text(title, language) for title in SECTION_TITLES]
     days = [(f"{day:%m-%d}", count) for day, count in report.days]
     hours = [(str(hour), count) for hour, count in report.hours]
     drawn = {
-        SECTION_TITLES[0]: _column_chart(days, SECTION_TITLES[0]),
-        SECTION_TITLES[1]: _column_chart(hours, SECTION_TITLES[1]),
-        SECTION_TITLES[2]: _bar_chart(report.topics, SECTION_TITLES[2]),
-        SECTION_TITLES[3]: _bar_chart(report.tags, SECTION_TITLES[3]),
+        titles[0]: _column_chart(days, titles[0]),
+        titles[1]: _column_chart(hours, titles[1]),
+        titles[2]: _bar_chart(report.topics, titles[2]),
+        titles[3]: _bar_chart(report.tags, titles[3]),
     }
     body = []
-    for name, lines in zip(SECTION_TITLES, _sections(report), strict=True):
+    for name, lines in zip(titles, _sections(report, language), strict=True):
         items = "".join(f"<li>{escape(line)}</li>" for line in lines)
         chart = drawn.get(name) if lines else None
-        body.append(f"<h2>{name}</h2>" + (chart or (f"<ul>{items}</ul>" if lines else f"<p>{EMPTY_SECTION}</p>")))
-    when = f"{report.made_at:%Y-%m-%d %H:%M} · 共 {report.total} 个事件"
+        body.append(
+            f"<h2>{name}</h2>"
+            + (chart or (f"<ul>{items}</ul>" if lines else f"<p>{text(EMPTY_SECTION, language)}</p>"))
+        )
+    title, when = text(TITLE, language), _made(report, language)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
-        '<!doctype html>\n<html lang="zh-CN"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="{"zh-CN" if language is ZH else "en"}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width">'
-        f'<title>{TITLE}</title><style>{_STYLE}</style></head>\n<body><h1>{TITLE}</h1><p class="quiet">{when}</p>\n'
+        f'<title>{title}</title><style>{_STYLE}</style></head>\n<body><h1>{title}</h1><p class="quiet">{when}</p>\n'
         + "\n".join(body)
         + "\n</body></html>\n"
     )
 
 
-def _sections(report: Report) -> list[list[str]]:
+def _made(report: Report, language: Language) -> str:
+    return text(MADE, language, made_at=f"{report.made_at:%Y-%m-%d %H:%M}", total=report.total)
+
+
+def _sections(report: Report, language: Language) -> list[list[str]]:
     """The lines of each section, in the order of their names."""
+
+    def say(english: str, **values: object) -> str:
+        return text(english, language, **values)
+
+    def counted(found: Sequence[tuple[str, int]]) -> list[str]:
+        return [say(COUNTED, name=name, count=count) for name, count in found]
+
     profile = report.profile
     habits = [
-        f"{name}：{'、'.join(f'{word}（{count}）' for word, count in found)}"
-        for name, found in (("语言", profile.languages), ("工具", profile.tools), ("阶段", profile.stages))
+        say(name, words=say(", ").join(counted(found)))
+        for name, found in zip(HABITS, (profile.languages, profile.tools, profile.stages), strict=True)
         if found
     ]
     return [
-        [f"{day:%Y-%m-%d}：{count}" for day, count in report.days if count],
-        [f"{hour} 时：{count}" for hour, count in report.hours if count],
-        [f"{term}（{count}）" for term, count in report.topics],
-        [f"{tag}（{count}）" for tag, count in report.tags],
-        [f"{project}（{count}）" for project, count in report.projects],
-        [f"{question.text}（{question.count} 次）" for question in report.questions],
-        [*habits, *(f"偏好：{item.text}" for item in profile.preferences)],
-        [f"{KIND_LABELS[item.kind]}：{item.text}（可信度 {item.confidence:.2f}）" for item in report.instincts],
+        [say("{day}: {count}", day=f"{day:%Y-%m-%d}", count=count) for day, count in report.days if count],
+        [say("{hour} h: {count}", hour=hour, count=count) for hour, count in report.hours if count],
+        counted(report.topics),
+        counted(report.tags),
+        counted(report.projects),
+        [say("{name} ({count:time|times})", name=asked.text, count=asked.count) for asked in report.questions],
+        [*habits, *(say("preference: {text}", text=item.text) for item in profile.preferences)],
+        [say(INSTINCTS[item.kind], text=item.text, confidence=item.confidence) for item in report.instincts],
     ]
 
 
-def _escape_markdown(text: str) -> str:
+def _escape_markdown(line: str) -> str:
     """Text that is nothing but text in Markdown."""
-    return _MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(line.split()))
 
 
 def _column_chart(values: Sequence[tuple[str, int]], name: str) -> str:

@@ -174,11 +174,12 @@ def texts_of_cure(content: Mapping[str, Any]) -> list[str]:
     return [part for part in parts if isinstance(part, str)]
 
 
-def counted_line(lesson_id: str, text: str, occurrences: int) -> str:
+def counted_line(lesson_id: str, words: str, occurrences: int) -> str:
     """One line of at most `MAX_HINT_BYTES` with the id, how often the lesson was seen, and a text."""
-    text = _one_line(text)
-    times = f"（发生 {occurrences} 次）" if _has_han(text) else f" (seen {occurrences} times) "
-    return _cut(f"{lesson_id}{times}{text}", MAX_HINT_BYTES)
+    line = _one_line(words)
+    times = "time" if occurrences == 1 else "times"
+    seen = f"（发生 {occurrences} 次）" if _has_han(line) else f" (seen {occurrences} {times}) "
+    return _cut(f"{lesson_id}{seen}{line}", MAX_HINT_BYTES)
 
 
 def cure_of(content: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from sync.notes.service import own_note
 from sync.notes.workspace import NoteWorkspace, OpenNotes
 from sync.system.atomic_swap import compare_and_swap
 from sync.system.files import read_once
+from sync.texts.language import Language
 
 NoteCosines = Callable[[str, str], Awaitable[ranking.Cosines | None]]  # of a project's notes and a text
 FENCE_BYTES: Final = 6
@@ -98,12 +99,12 @@ class NoteQueries:
         """Whether a note covers a decision point, so that no question is needed."""
         return await self._search(project, decision_point, options)
 
-    async def session(self, project: str, *, chinese: bool | None = None) -> SessionNotes:
+    async def session(self, project: str, language: Language) -> SessionNotes:
         """The convention and the person's notes marked to load, for a session's start. It writes nothing."""
         opened = await self._workspace.look(project)
         fence = self._workspace.clock.random_bytes(FENCE_BYTES).hex()
         own = [file for file in opened.content.current if opened.is_taken(file)]
-        text, given = texts.session_text(own, opened.folder.base, fence, chinese=chinese)
+        text, given = texts.session_text(own, opened.folder.base, fence, language)
         return SessionNotes(text, tuple(given), opened.folder.base)
 
     async def export(self, project: str, target: Path) -> SharedNotes:

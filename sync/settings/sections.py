@@ -162,7 +162,7 @@ class DocumentSettings(SettingsSection, frozen=True):
     language: Annotated[
         Literal["auto", "zh", "en"],
         Meta(
-            description="of what the program writes: a new memory file, lines, system prompt and digest. `auto`: the"
+            description="of what the program writes and says: a new memory file, lines, prompts, commands. `auto`: the"
             " language of the memory file; for a new one that of the app (`initialize`), else of the environment, else"
             " Chinese. What is written already is never translated"
         ),

@@ -14,7 +14,8 @@ async def check_notes(known_drift: Callable[[], Awaitable[tuple[int, list[str]]]
     if not count:
         return HealthCheck("notes", ok=None, found="no project has notes")
     if not differences:
-        return HealthCheck("notes", ok=True, found=f"{count} projects; INDEX.md and notes agree")
+        projects = "1 project" if count == 1 else f"{count} projects"
+        return HealthCheck("notes", ok=True, found=f"{projects}; INDEX.md and notes agree")
     more = f" and {len(differences) - MAX_SHOWN} more" if len(differences) > MAX_SHOWN else ""
     hint = "The next command that writes a note repairs INDEX.md; correct or remove a broken file."
     return HealthCheck("notes", ok=False, found="; ".join(differences[:MAX_SHOWN]) + more, hint=hint)

@@ -162,14 +162,14 @@ class TestEvents:
         bad = home.run("events", "append", argument, check=False)
         assert (bad.returncode, bad.stdout) == (2, "")
         assert "Traceback" not in bad.stderr
-        assert bad.stderr.startswith("error: ")
-        assert "\nhint: " in bad.stderr
+        assert bad.stderr.startswith("错误：")
+        assert "\n提示：" in bad.stderr
 
     @pytest.mark.parametrize(("verb", "argument"), [("read", '{"limits": 3}'), ("tail", "[]"), ("read", "{")])
     def test_what_is_no_filter_exits_2(self, home: Home, verb: str, argument: str) -> None:
         bad = home.run("events", verb, argument, check=False)
         assert (bad.returncode, bad.stdout) == (2, "")
-        assert "hint: " in bad.stderr
+        assert "提示：" in bad.stderr
 
     def test_each_wrong_field_is_refused_by_its_name(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
@@ -304,7 +304,7 @@ class TestForm:
         home.run("update", "今天吃什么", "面条")
         shown = home.run("load")
         assert shown.stdout == home.file.read_text("utf-8")
-        assert "source: local" in shown.stderr
+        assert "来源：local" in shown.stderr
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
     @pytest.mark.usefixtures("hears_ctrl_c")
@@ -345,11 +345,11 @@ class TestForm:
                 check=False,
             )
         assert ended.returncode == 1
-        *_, error = ended.stderr.partition("error")
+        *_, error = ended.stderr.partition("错误")
         assert "Traceback" not in ended.stderr
         assert "Exception ignored" not in ended.stderr
-        assert "could not be written to standard output" in error
-        assert "What was asked is done" in error
+        assert "结果无法写到标准输出" in error
+        assert "要做的已经完成" in error
         if verb.startswith("update"):
             assert question_counts(home.file.read_text("utf-8")) == {"问": 1}
 
@@ -409,7 +409,7 @@ class TestServe:
         refused = home.run(*verb.split(), check=False)
         assert refused.returncode == 1
         assert "XIAOBAI_SUPABASE_KEY" in refused.stderr
-        assert "hint: " in refused.stderr
+        assert ("hint: " if verb == "serve" else "提示：") in refused.stderr
         assert key not in refused.stderr + refused.stdout
         assert all(part not in refused.stderr + refused.stdout for part in key.split("."))
         assert not [path for path in home.folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]

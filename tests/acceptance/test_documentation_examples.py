@@ -17,6 +17,7 @@ from typing import Final
 
 import pytest
 
+from tests.acceptance.document.test_language import EnglishHome
 from tests.sidecar import REPOSITORY, Home, Sidecar
 
 CHAPTERS: Final = [
@@ -49,7 +50,7 @@ def output_of(command: str, home: Home) -> str:
     settings = dict(word.split("=", 1) for word in words if re.match(r"XIAOBAI_\w+=", word))
     words = [word.replace("~/", f"{home.folder}/") for word in words[len(settings) :]]
     if words and words[0] == "xiaobai-memory":
-        changed = Home(home.folder)
+        changed = type(home)(home.folder)
         changed.settings = home.settings | {name.removeprefix("XIAOBAI_"): value for name, value in settings.items()}
         done = changed.run(*words[1:], check=False)
     else:
@@ -73,7 +74,7 @@ def matches(output: str, shown: str) -> bool:
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_chapter_has_an_example_and_its_commands_print_what_it_shows(chapter: str, tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = (EnglishHome if chapter == "README.md" else Home)(tmp_path)
     examples = list(transcripts_of(chapter))
     assert bool(examples) != (chapter in WITHOUT_EXAMPLE)
     for command, shown in examples:

@@ -71,7 +71,7 @@ def test_without_a_cloud_nothing_waits_and_deliveries_are_kept_for_a_first_login
         assert sidecar.load()["pending"] == 0
         assert sidecar.call("sync/status")["pending"] == 0
     assert json.loads(home.run("load", "--json").stdout)["pending"] == 0
-    assert "0 to be sent" in home.run("status").stdout
+    assert "0 条待发送" in home.run("status").stdout
     checks = json.loads(home.run("doctor", "--json", check=False).stdout)["checks"]
     findings = {check["name"]: check["found"] for check in checks}
     assert findings["outbox"] == "no cloud: nothing to send, 0 set aside"
@@ -84,7 +84,7 @@ def test_a_data_folder_that_is_a_file_is_named_as_such(home: Home) -> None:
     for folder in (home.data, home.data / "below"):
         home.settings["DATA_DIR"] = str(folder)
         done = refused(home, "load")
-        assert f"{home.data} is a file, not a folder" in done.stderr
+        assert f"{home.data} 是文件，不是文件夹" in done.stderr
         assert "XIAOBAI_DATA_DIR" in done.stderr
 
 
@@ -151,10 +151,10 @@ def test_a_version_is_restored_by_the_first_digits_of_its_hash(home: Home) -> No
     home.run("load")
     assert home.json("restore", wanted[:7].upper())["sha256"]
     unknown = next(digits for digits in ("0" * 7, "f" * 7) if not wanted.startswith(digits))
-    assert "no version has this hash" in refused(home, "restore", unknown).stderr
+    assert "没有这个哈希的版本" in refused(home, "restore", unknown).stderr
     for text in ("abc", "not-hex", wanted + "0"):
         stderr = refused(home, "restore", text).stderr
-        assert "hexadecimal digits" in stderr
+        assert "十六进制数字" in stderr
         assert "regex" not in stderr
 
 

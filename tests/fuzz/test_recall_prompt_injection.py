@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sync.recall.text.echo_filter import LINE_PREFIX, strip_recalled_context
+from sync.recall.text.echo_filter import LINE_PREFIXES, strip_recalled_context
+from sync.texts.language import ZH
 from tests.fuzz.prompt_injection import DISGUISES, ORDERS, _check_line
 from tests.fuzz.rpc.framing import in_memory
 from tests.proof import first_in_test
@@ -26,10 +27,10 @@ async def test_a_recalled_poison_stays_in_the_fence_without_force(tmp_path: Path
         lines = inside.splitlines()
         assert len(lines) == len(answer["hits"]) >= 1
         for said in lines:
-            assert re.match(rf"- {LINE_PREFIX}\d{{4}}-\d\d-\d\d 工具记录】", said), said
+            assert re.match(rf"- {LINE_PREFIXES[ZH]}\d{{4}}-\d\d-\d\d 工具记录】", said), said
             _check_line(said.partition("】")[2])
         assert strip_recalled_context(inside) == ""
         await line.ask("events/append", event={"type": "memory_fact", "payload": {"content": answer["context"]}})
         again = await line.ask("recall/search", query="火锅", limit=100)
         assert len(again["hits"]) == len((await line.ask("recall/search", query="火锅", limit=100))["hits"])
-        assert all(LINE_PREFIX not in hit["text"] for hit in again["hits"])
+        assert all(LINE_PREFIXES[ZH] not in hit["text"] for hit in again["hits"])

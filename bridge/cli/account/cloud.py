@@ -7,6 +7,7 @@ import typer
 
 from bridge.cli import requests
 from bridge.cli.app_runner import call_in_app
+from bridge.cli.output import say
 from bridge.cli.progress import DrawProgress, progress_bar
 from bridge.cli.runner import run_command, run_with_app
 from sync.app import App
@@ -38,4 +39,4 @@ def _pull_progress(app: App, draw: DrawProgress) -> AbstractContextManager[None]
 
 
 def _show_round(result: dict[str, Any]) -> None:
-    typer.echo("pushed {pushed}, pulled {pulled}, set aside {quarantined}".format(**result))
+    say("pushed {pushed}, pulled {pulled}, set aside {quarantined}", **result)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from bridge.cli.display import change_lines
-from bridge.cli.output import echo
+from bridge.cli.output import echo, localized, say
 from bridge.cli.runner import CommandApp, call_method
 from sync.log.authorship import one_line
 
@@ -42,7 +42,7 @@ def revoke(
 ) -> None:
     """Exclude a lost device from the account. It cannot be undone."""
     if not yes and sys.stdin.isatty():
-        typer.confirm("It can never sync again. Revoke it?", abort=True, err=True)
+        typer.confirm(localized("It can never sync again. Revoke it?"), abort=True, err=True)
     call_method("devices/revoke", {"deviceId": device_id}, _show_devices)
 
 
@@ -66,7 +66,7 @@ def refuse(
 ) -> None:
     """Say that a device is not yours: refuse what it changed, and exclude it. It cannot be undone."""
     if not yes and sys.stdin.isatty():
-        typer.confirm("It can never sync again. Refuse it?", abort=True, err=True)
+        typer.confirm(localized("It can never sync again. Refuse it?"), abort=True, err=True)
     call_method("devices/refuse", {"deviceId": device_id}, _show_devices)
 
 
@@ -109,11 +109,11 @@ LOGIN_WARNINGS = {
 
 def show_changes(result: dict[str, Any]) -> None:
     for event_id in result["answered"]:
-        echo(f"answered {event_id}")
+        say("answered {event_id}", event_id=event_id)
     for line in change_lines(result):
         echo(line)
     if not result["devices"]:
-        echo("nothing waits")
+        say("nothing waits")
 
 
 def _show_devices(result: dict[str, Any]) -> None:
@@ -123,15 +123,17 @@ def _show_devices(result: dict[str, Any]) -> None:
 
     table = Table(box=None, pad_edge=False)
     for title in ("name", "device", "platform", "version", "last seen", ""):
-        table.add_column(title, no_wrap=True)
+        table.add_column(title and localized(title), no_wrap=True)
     for device in result["devices"]:
         words = [word for word in ("thisDevice", "revoked", "hidden", "paired") if device[word]]
         cells = [device["name"], device["deviceId"], device["platform"], device["appVersion"], device["lastSeenAt"]]
-        marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
+        marks = ", ".join(localized("this device" if word == "thisDevice" else word) for word in words)
         table.add_row(*(Text(one_line(cell or "-")) for cell in cells), marks)  # as text: a name is no markup
     Console(width=WIDTH).print(table)
     if result["logins"] in LOGIN_WARNINGS:
-        sys.stderr.write(f"{LOGIN_WARNINGS[result['logins']]}\n")
+        say(LOGIN_WARNINGS[result["logins"]], err=True)
     if result["source"] == "local":
-        since = f"as of {result['asOf']}" if result["asOf"] else "which never answered"
-        sys.stderr.write(f"what is known here, without the cloud, {since}\n")
+        if result["asOf"]:
+            say("what is known here, without the cloud, as of {asOf}", err=True, **result)
+        else:
+            say("what is known here, without the cloud, which never answered", err=True)

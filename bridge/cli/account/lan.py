@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from bridge.cli.arguments import text_argument
+from bridge.cli.output import echo, in_own_language, localized, say
 from bridge.cli.runner import CommandApp, cli_context, given_params, run_command
 from bridge.cli.sidecar_runner import Request
 from sync.errors import PeerRefused
@@ -85,9 +86,12 @@ def _show_code(result: dict[str, Any]) -> None:
         segno.make(result["uri"], error="l", micro=False).terminal(compact=True)
     code = result["code"]
     half = len(code) // 2
-    print(f"code: {code[:half]} {code[half:]}   (on the other device: xiaobai-memory lan pair CODE)")
-    print(f"text of the QR code: {result['uri']}")
-    print(f"good once, until {result['expiresAt']}", flush=True)
+    say(
+        "code: {code}   (on the other device: xiaobai-memory lan pair CODE)",
+        code=f"{code[:half]} {code[half:]}",
+    )
+    say("text of the QR code: {uri}", uri=result["uri"])
+    say("good once, until {expiresAt}", **result)
 
 
 def _wait_for_pairing() -> None:
@@ -109,42 +113,46 @@ def _wait_for_pairing() -> None:
 
 
 def _show_paired(result: dict[str, Any]) -> None:
-    print(f"paired with {result['name']} ({result['deviceId']})")
-    print(f"the other screen shows the same words: {' '.join(result['words'])}")
+    say("paired with {name} ({deviceId})", **result)
+    say("the other screen shows the same words: {words}", words=" ".join(result["words"]))
 
 
 def _show_paired_devices(paired: list[dict[str, Any]]) -> None:
     for device in paired:
-        connected = "connected" if device["connected"] else "not connected"
-        print(f"paired: {device['name']}  {device['deviceId']}  since {device['pairedAt']}  {connected}")
+        connected = localized("connected" if device["connected"] else "not connected")
+        say("paired: {name}  {deviceId}  since {pairedAt}  {connected}", **{**device, "connected": connected})
     if not paired:
-        print("no device is paired with this one")
+        say("no device is paired with this one")
 
 
 def _show_status(result: dict[str, Any]) -> None:
-    where = f" at {result['address']} port {result['port']}" if result["port"] else ""
-    why = ": no sidecar runs" if result["state"] == "off" and result["enabled"] != "off" else ""
-    print(f"{result['state']}{where}{why} (LAN__ENABLED={result['enabled']})")
+    state = localized(result["state"])
+    if result["port"]:
+        say("{state} at {address} port {port} (LAN__ENABLED={enabled})", **{**result, "state": state})
+    elif result["state"] == "off" and result["enabled"] != "off":
+        say("off: no sidecar runs (LAN__ENABLED={enabled})", enabled=result["enabled"])
+    else:
+        echo(f"{state} (LAN__ENABLED={result['enabled']})")
     if result["problem"]:
-        print(result["problem"])
-    print(f"other devices of the account: {result['trusted']}, announced on this network: {result['found']}")
+        echo(in_own_language(result["problem"]))
+    say("other devices of the account: {trusted}, announced on this network: {found}", **result)
     for interface in result["interfaces"]:
         if interface["problem"]:
-            print(f"{interface['address']}: {interface['problem']}")
+            echo(f"{interface['address']}: {in_own_language(interface['problem'])}")
     _show_peers(result["peers"])
     if result["paired"]:
         _show_paired_devices(result["paired"])
     if result["pairing"] and result["pairing"]["state"] == "waiting":
-        print(f"a pairing code is shown, until {result['pairing']['expiresAt']}")
+        say("a pairing code is shown, until {expires_at}", expires_at=result["pairing"]["expiresAt"])
     for refusal in result["refusals"]:
-        who = refusal["deviceId"] or "unknown"
-        print(f"refused: {refusal['cause']}  {refusal['address']}  {who}  ×{refusal['count']}  {refusal['lastAt']}")
-        print(f"  {refusal['hint']}")
+        who = refusal["deviceId"] or localized("unknown")
+        say("refused: {cause}  {address}  {who}  ×{count}  {lastAt}", who=who, **refusal)
+        echo(f"  {in_own_language(refusal['hint'])}")
 
 
 def _show_peers(connected: list[dict[str, Any]]) -> None:
     for peer in connected:
-        level = "level" if peer["level"] else "exchanging"
-        print(f"{peer['name']}  {peer['deviceId']}  {peer['address']}:{peer['port']}  {level}")
+        level = localized("level" if peer["level"] else "exchanging")
+        echo(f"{peer['name']}  {peer['deviceId']}  {peer['address']}:{peer['port']}  {level}")
     if not connected:
-        print("no device is connected")
+        say("no device is connected")

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.api.errors import terminal_lines
 from bridge.cli.app_runner import call_in_app
 from bridge.cli.arguments import STDIN, read_stdin_line
+from bridge.cli.output import echo, echo_error, localized, say
 from bridge.cli.runner import call_method, run_with_app
 from sync.app import App
 from sync.errors import CodeRefused, InvalidInput, RateLimited
@@ -61,7 +61,7 @@ def logout(
 ) -> None:
     """Log out. The memory stays here and belongs to that account, unless you remove it."""
     if remove is None and sys.stdin.isatty() and sys.stderr.isatty():
-        remove = typer.confirm("Remove this memory from this machine too?", default=False, err=True)
+        remove = typer.confirm(localized("Remove this memory from this machine too?"), default=False, err=True)
     params = {"localCopy": "remove" if remove else "keep", "evenUnsent": even_unsent}
     call_method("auth/logout", params, _show_account)
 
@@ -70,17 +70,17 @@ async def _log_in_with_code(contact: dict[str, str], accept: bool, app: App) -> 
     """Send a code, ask for it, and ask again if it was mistyped. Nothing else runs here meanwhile."""
     try:
         sent: Any = await call_in_app(app, "auth/start", contact)
-        typer.echo(f"A code was sent to {sent['contact']}.", err=True)
+        say("A code was sent to {contact}.", err=True, **sent)
     except RateLimited as error:  # one was sent a moment ago, and is still good
-        typer.echo("\n".join(terminal_lines(error)), err=True)
+        echo_error(error)
     for tries in range(1, MAX_CODE_TRIES + 1):
-        params = {**contact, "code": typer.prompt("Code", err=True), "accept": accept}
+        params = {**contact, "code": typer.prompt(localized("Code"), err=True), "accept": accept}
         try:
             return await call_in_app(app, "auth/verify", params)
         except (CodeRefused, InvalidInput) as error:
             if tries == MAX_CODE_TRIES:
                 raise
-            typer.echo("\n".join(terminal_lines(error)), err=True)
+            echo_error(error)
     raise AssertionError("the last try returns or raises")
 
 
@@ -93,22 +93,25 @@ def _contact_params(who: str | None, phone: str | None, email: str | None) -> di
         return given
     if who is None and not sys.stdin.isatty():
         raise InvalidInput("whom to log in?", field="who", hint="Give a phone number or an e-mail address.")
-    who = who or str(typer.prompt("Phone number or e-mail address", err=True))
+    who = who or str(typer.prompt(localized("Phone number or e-mail address"), err=True))
     return {"email" if "@" in who or "＠" in who else "phone": who}
 
 
 def _read_password() -> str:
     """From a person at a terminal, else one line of standard input."""
     if sys.stdin.isatty():
-        return str(typer.prompt("Password", hide_input=True, err=True))
+        return str(typer.prompt(localized("Password"), hide_input=True, err=True))
     return read_stdin_line()
 
 
 def _show_code_sent(result: dict[str, Any]) -> None:
-    typer.echo(f"A code was sent to {result['contact']}. Log in with it: the same command with `--code -`.")
+    say("A code was sent to {contact}. Log in with it: the same command with `--code -`.", **result)
 
 
 def _show_account(result: dict[str, Any]) -> None:
     account = result["account"]
-    who = f" as {account['label']}" if account["label"] else ""
-    typer.echo(f"{account['state'].replace('_', ' ')}{who}")
+    state = localized(account["state"].replace("_", " "))
+    if account["label"]:
+        say("{state} as {label}", state=state, label=account["label"])
+    else:
+        echo(state)

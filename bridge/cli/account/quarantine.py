@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bridge.cli.output import say
 from bridge.cli.runner import CommandApp, call_method
 
 app = CommandApp(help="Events that the server refuses: they do not block the others, and are not forgotten.")
@@ -31,8 +32,8 @@ def drop(event_ids: EventIds = None) -> None:
 
 def _show_quarantine(result: dict[str, Any]) -> None:
     for event_id in result["released"]:
-        typer.echo(f"released {event_id}")
+        say("released {event_id}", event_id=event_id)
     for event in result["events"]:
         typer.echo(f"{event['noticedAt']}  {event['code']:<6} {event['eventId']}  {event['message']}")
     if not result["events"]:
-        typer.echo("nothing is in quarantine")
+        say("nothing is in quarantine")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.arguments import STDIN, path_argument, read_stdin_line
+from bridge.cli.output import localized, say
 from bridge.cli.progress import call_with_progress
 from bridge.cli.runner import call_method
 from sync.errors import InvalidInput
@@ -83,21 +84,21 @@ def _read_passphrase(source: str | None, *, ask: bool, twice: bool) -> str | Non
 
 
 def _show_exported(result: dict[str, Any]) -> None:
-    sealed = "sealed" if result["sealed"] else "not encrypted"
-    typer.echo(f"{result['path']}: {result['events']} events, {result['versions']} versions, {sealed}")
+    sealed = localized("sealed" if result["sealed"] else "not encrypted")
+    say("{path}: {events:event|events}, {versions:version|versions}, {sealed}", **{**result, "sealed": sealed})
     typer.echo(f"sha256 {result['sha256']}")
 
 
 def _show_imported(result: dict[str, Any]) -> None:
-    done = "would be recorded" if result["dryRun"] else "recorded"
+    done = localized("would be recorded" if result["dryRun"] else "recorded")
     if result["conversations"]:
-        typer.echo(f"{result['source']}: {result['conversations']} conversations")
-    typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
+        say("{source}: {conversations:conversation|conversations}", **result)
+    say("{found:event|events}: {recorded} {done}, {known} known already", done=done, **result)
     if result["shortened"]:
-        typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_PROGRAM_MESSAGES=true keeps whole ones")
+        say("{shortened:message|messages} in short; PRIVACY__STORE_PROGRAM_MESSAGES=true keeps whole ones", **result)
     if result["unproven"]:
-        typer.echo(f"{result['unproven']} of them are shown as imported: no known device signed them")
+        say("{unproven} of them are shown as imported: no known device signed them", **result)
     if result["refused"]:
-        typer.echo(f"{result['refused']} refused")
+        say("{refused} refused", refused=result["refused"])
     for refused in result["refusals"]:
         typer.echo(f"  {refused['item']}: {refused['problem']}")

@@ -8,6 +8,7 @@ from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
 from bridge.cli.arguments import path_argument
 from bridge.cli.log.events import JsonArgument, app
+from bridge.cli.output import say
 from bridge.cli.progress import call_with_progress
 from bridge.cli.runner import CommandApp, call_method, run_command
 
@@ -53,16 +54,16 @@ def list_sessions(query: JsonArgument = "{}") -> None:
 
 
 def _show_files(result: dict[str, Any]) -> None:
-    typer.echo(f"{result['root']}\n{result['position']} of {result['head']} events")
+    say("{root}\n{position} of {head:event|events}", **result)
 
 
 def _show_rebuilt(result: dict[str, Any]) -> None:
     typer.echo(f"{result['root']}")
-    typer.echo("{events} events in {files} files; {written} rewritten, {removed} removed".format(**result))
+    say("{events:event|events} in {files:file|files}; {written} rewritten, {removed} removed", **result)
 
 
 def _show_imported(result: dict[str, Any]) -> None:
     for file in result["files"]:
-        typer.echo("{path}: {recorded} recorded, {known} known already, {refused} refused".format(**file))
+        say("{path}: {recorded} recorded, {known} known already, {refused} refused", **file)
         for refused in file["refusals"]:
-            typer.echo(f"  line {refused['line']}: {refused['problem']}")
+            say("  line {line}: {problem}", **refused)

@@ -9,6 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from bridge.cli import display, requests
+from bridge.cli.output import in_own_language, say
 from bridge.cli.runner import CommandApp, call_method, cli_context, run_command, run_with_app
 from sync.app import App
 from sync.log.envelope import to_json
@@ -76,5 +77,5 @@ def verify() -> None:
 
 def _show_verification(result: dict[str, Any]) -> None:
     for problem in result["problems"]:
-        typer.echo(f"{problem['what']}: {problem['count']} ({', '.join(problem['examples'][:3])})")
-    typer.echo(f"{result['events']} events, {'sound' if result['ok'] else 'NOT sound'}")
+        typer.echo(f"{in_own_language(problem['what'])}: {problem['count']} ({', '.join(problem['examples'][:3])})")
+    say("{events:event|events}, sound" if result["ok"] else "{events:event|events}, NOT sound", **result)

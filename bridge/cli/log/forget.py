@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bridge.cli.output import say
 from bridge.cli.runner import call_method
 
 
@@ -36,9 +37,9 @@ def forget(
 
 def _show_forgotten(result: dict[str, Any]) -> None:
     for event_id in result["forgotten"]:
-        typer.echo(f"forgotten {event_id}")
+        say("forgotten {event_id}", event_id=event_id)
     if not result["forgotten"]:
-        typer.echo("nothing to forget: it is forgotten already")
+        say("nothing to forget: it is forgotten already")
     _show_kept_files(result)
 
 
@@ -46,20 +47,16 @@ def _show_forget_matching(result: dict[str, Any]) -> None:
     for event in result["events"]:
         typer.echo(f"{event['ts']}  {event['type']:<20} {event['text']}")
     if result["found"] > len(result["events"]):
-        typer.echo(f"… and {result['found'] - len(result['events'])} more")
+        say("… and {count} more", count=result["found"] - len(result["events"]))
     if not result["found"]:
-        typer.echo("nothing to forget: no event is like that")
+        say("nothing to forget: no event is like that")
     elif result["dryRun"]:
-        typer.echo(f"{_events(result['found'])} would be forgotten, with what repeats or edits them; --yes does it")
+        say("{found:event|events} would be forgotten, with what repeats or edits them; --yes does it", **result)
     else:
-        typer.echo(f"{_events(len(result['forgotten']))} forgotten, with what repeats or edits them")
+        say("{count:event|events} forgotten, with what repeats or edits them", count=len(result["forgotten"]))
     _show_kept_files(result)
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count} events"
 
 
 def _show_kept_files(result: dict[str, Any]) -> None:
     for line in result["keptFiles"]:
-        typer.echo(f"not deleted: {line}", err=True)
+        say("not deleted: {line}", line=line, err=True)

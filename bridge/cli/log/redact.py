@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bridge.cli.arguments import STDIN
-from bridge.cli.output import CliContext, print_json, print_result
+from bridge.cli.output import CliContext, localized, print_json, print_result, say
 from bridge.cli.runner import call_method, cli_context
 from sync.contract import redaction as contract
 from sync.contract.redaction import RedactedFileJson, RescanJson
@@ -68,13 +68,13 @@ def _redact_file(file: str, path_to_write: Path | None) -> None:
 def _show_rescan(result: RescanJson) -> None:
     for kind, count in result["counts"].items():
         typer.echo(f"{count:>6}  {kind}")
-    done = "corrected" if result["applied"] else "would be corrected; --apply does it"
+    done = localized("corrected" if result["applied"] else "would be corrected; --apply does it")
     if result["corrected"]:
-        typer.echo(f"{len(result['corrected'])} of {result['events']} events {done}")
+        say("{count} of {events} events {done}", count=len(result["corrected"]), done=done, **result)
     else:
-        typer.echo(f"nothing to correct in {result['events']} events")
+        say("nothing to correct in {events:event|events}", **result)
     for name in result["unreadArchives"]:
-        typer.echo(f"the archive {name} cannot be read and is left as it is", err=True)
+        say("the archive {name} cannot be read and is left as it is", name=name, err=True)
 
 
 def _redact_stdin(cli: CliContext, redactor: Redactor, target: Path | None) -> None:
@@ -93,8 +93,10 @@ def _redact_stdin(cli: CliContext, redactor: Redactor, target: Path | None) -> N
 def _show_redacted_file(result: RedactedFileJson) -> None:
     for kind, count in result["counts"].items():
         typer.echo(f"{count:>6}  {kind}")
-    done = "nothing was changed" if result["written"] is None else f"written to {result['written']}"
-    typer.echo(f"{result['total']:>6}  found in {result['source']}; {done}")
+    if result["written"] is None:
+        say("{total:>6}  found in {source}; nothing was changed", **result)
+    else:
+        say("{total:>6}  found in {source}; written to {written}", **result)
 
 
 def _read_file(path: Path) -> FileProbe:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bridge.cli.output import localized, say
 from bridge.cli.progress import call_with_progress
 from bridge.cli.runner import CommandApp, call_method
 
@@ -27,16 +28,15 @@ def apply(*, days: Days = None, megabytes: Megabytes = None) -> None:
 
 def _show_retention(result: dict[str, Any]) -> None:
     if result["before"] is None and result["mostBytes"] is None:
-        typer.echo("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
+        say("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
         return
-    hint = "; `retention apply` does it" if result["events"] else ""
-    done = "were archived and forgotten here" if result["applied"] else f"would go{hint}"
-    typer.echo(f"{result['events']} of {result['totalEvents']} events ({result['bytes']} bytes) {done}")
+    done = localized("were archived and forgotten here" if result["applied"] else "would go; `retention apply` does it")
+    say("{events} of {totalEvents} events ({bytes} bytes) {done}", done=done, **result)
     if result["oldest"] is not None:
-        typer.echo(f"from {result['oldest']} to {result['newest']}")
+        say("from {oldest} to {newest}", **result)
     held = result["held"]
-    typer.echo(f"kept: {held['shown']} shown, {held['undelivered']} not delivered, {held['followed']} not taken yet")
+    say("kept: {shown} shown, {undelivered} not delivered, {followed} not taken yet", **held)
     for follower in result["behind"]:
-        typer.echo(f"  {follower['name']} has come to position {follower['position']}")
+        say("  {name} has come to position {position}", **follower)
     if result["archive"] is not None:
         typer.echo(f"{result['archive']}\nsha256 {result['sha256']}")

@@ -8,6 +8,7 @@ from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
 from bridge.cli.arguments import folder_option, json_argument, project_option, text_argument
 from bridge.cli.display import show_options, show_records
+from bridge.cli.output import echo_problem, localized, say
 from bridge.cli.runner import CommandApp, call_method, run_command
 
 app = CommandApp(help="What is kept of each session, by day.", no_args_is_help=True)
@@ -50,7 +51,7 @@ def list_records(
 ) -> None:
     """Records, newest first."""
     asked = {"project": project, "since": since, "until": until, "mark": mark, "limit": limit}
-    _call_daily("daily/list", asked, lambda result: show_records(result["records"], nothing="no records"))
+    _call_daily("daily/list", asked, lambda result: show_records(result["records"], nothing=localized("no records")))
 
 
 @app.command("record")
@@ -132,7 +133,7 @@ def undo(
 @app.command("review")
 def review(
     *,
-    language: Annotated[str, typer.Option(help="zh or en.")] = "zh",
+    language: Annotated[str | None, typer.Option(help="zh or en.")] = None,
 ) -> None:
     """The records to review: outdated, doubtful or old ones."""
 
@@ -140,7 +141,7 @@ def review(
         for question in result["questions"]:
             typer.echo(f"{question['record']['id']}  {question['text']}")
         if not result["questions"]:
-            typer.echo("no record to review")
+            say("no record to review")
 
     _call_daily("daily/review", {"language": language}, show_result)
 
@@ -157,7 +158,7 @@ def merge(
         for fold in result["folds"]:
             typer.echo(f"{fold['topic']}  ({len(fold['folded']) + 1} → 1)")
         if not result["folds"]:
-            typer.echo("no repeated records")
+            say("no repeated records")
 
     _call_daily("daily/merge", {"date": day, "dryRun": dry_run}, show_result)
 
@@ -170,7 +171,7 @@ def clean(
     """Records older than `storage.retention_days`; with --confirm they expire."""
 
     def show_result(result: dict[str, Any]) -> None:
-        show_records(result["records"], nothing="no record is old enough")
+        show_records(result["records"], nothing=localized("no record is old enough"))
 
     _call_daily("daily/clean", {"confirm": confirm}, show_result)
 
@@ -199,7 +200,7 @@ def config(
 @app.command("take")
 def take() -> None:
     """Make the pages and records that repositories brought your own; `daily status` counts them."""
-    _call_daily("daily/take", {}, lambda result: typer.echo(f"taken: {result['taken']}"))
+    _call_daily("daily/take", {}, lambda result: say("taken: {taken}", **result))
 
 
 @app.command("status")
@@ -207,11 +208,9 @@ def status() -> None:
     """The number of records, what is due, and pages that were not written."""
 
     def show_result(result: dict[str, Any]) -> None:
-        typer.echo(
-            f"records: {result['records']}, days: {result['days']}, today: {result['today']}, due: {result['due']}"
-        )
+        say("records: {records}, days: {days}, today: {today}, due: {due}", **result)
         if result["takeable"]:
-            typer.echo(f"of repositories, not yours yet: {result['takeable']} (`daily take` makes them yours)")
+            say("of repositories, not yours yet: {takeable} (`daily take` makes them yours)", **result)
         for page, why in result["notices"].items():
             typer.echo(f"{page}: {why}")
 
@@ -233,17 +232,19 @@ def _call_daily(method: str, params: dict[str, Any], show: Any) -> None:
 
 
 def _show_page(result: dict[str, Any]) -> None:
-    typer.echo(result["text"].rstrip() or f"{result['date']}: no records")
+    typer.echo(result["text"].rstrip() or localized("{date}: no records", **result))
 
 
 def _show_outcome(result: dict[str, Any]) -> None:
     if result["record"] is not None:
         show_records([result["record"]])
     if result["reason"] == "nothing_said":
-        typer.echo("error: nothing that was said in this session is kept, or none has this id", err=True)
-        typer.echo("hint: `xiaobai-memory session-meta list` shows the sessions; nothing was recorded.", err=True)
+        echo_problem(
+            "nothing that was said in this session is kept, or none has this id",
+            "`xiaobai-memory session-meta list` shows the sessions; nothing was recorded.",
+        )
         raise typer.Exit(EXIT_FAILURE)
     if result["reason"] is not None:
-        typer.echo(REASONS.get(result["reason"], result["reason"]))
+        say(REASONS.get(result["reason"], result["reason"]))
     elif result["record"] is None and result["eventId"] is not None:
-        typer.echo(f"the record is gone; `daily undo {result['eventId']}` brings it back")
+        say("the record is gone; `daily undo {eventId}` brings it back", **result)

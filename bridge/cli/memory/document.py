@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli import requests
+from bridge.cli.output import say
 from bridge.cli.runner import call_method, run_command
 
 
@@ -36,7 +37,6 @@ def resolve(
 
 def _show_history(result: dict[str, Any]) -> None:
     if not result["versions"]:
-        typer.echo("no versions yet")
+        say("no versions yet")
     for version in result["versions"]:
-        entries = f"{version['entries']:>5} entries"
-        typer.echo(f"{version['createdAt']}  {version['cause']:<10} {entries}  {version['sha256']}")
+        say("{createdAt}  {cause:<10} {entries:>5} entries  {sha256}", **version)

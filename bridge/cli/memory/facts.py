@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from bridge.cli.arguments import project_option, text_argument
+from bridge.cli.output import echo, localized, say
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
 
@@ -12,27 +13,32 @@ app = CommandApp(help="What is known about you and your projects, and your answe
 
 FactIdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id, or its beginning.")]
 SECTIONS: Final = {
-    "personal": "个人情况",
-    "work_habits": "工作习惯",
-    "communication_style": "沟通风格",
-    "technical_preferences": "技术偏好",
+    "personal": "About me",
+    "work_habits": "Work habits",
+    "communication_style": "Communication style",
+    "technical_preferences": "Technical preferences",
 }
-STATUSES: Final = {"active": "有效", "candidate": "待确认", "superseded": "已被取代", "retracted": "已撤回"}
+STATUSES: Final = {
+    "active": "active",
+    "candidate": "to be confirmed",
+    "superseded": "replaced",
+    "retracted": "retracted",
+}
 ORIGINS: Final = {
-    "user-stated": "你说过",
-    "user-confirmed": "你确认过",
-    "agent-proposed": "程序提出",
-    "imported": "导入",
-    "other-device": "其他设备",
+    "user-stated": "you said it",
+    "user-confirmed": "you confirmed it",
+    "agent-proposed": "a program proposed it",
+    "imported": "imported",
+    "other-device": "another device",
 }
 VERDICTS: Final = {
-    "confirmed": "确认",
-    "rejected": "拒绝",
-    "edited": "修改",
-    "retracted": "撤回",
-    "superseded": "被取代",
-    "questioned": "模型认为已变",
-    "doubted": "模型认为读错",
+    "confirmed": "you confirmed it",
+    "rejected": "you rejected it",
+    "edited": "you edited it",
+    "retracted": "you retracted it",
+    "superseded": "it was replaced",
+    "questioned": "a model takes it for changed",
+    "doubted": "a model takes it for misread",
 }
 
 
@@ -58,13 +64,13 @@ def review() -> None:
 @app.command("confirm")
 def confirm(fact_id: FactIdArgument) -> None:
     """Confirm a candidate or a questioned fact, or bring back a retracted one."""
-    _call("understanding/confirm", {"factId": fact_id}, _show_answer("已确认"))
+    _call("understanding/confirm", {"factId": fact_id}, _show_answer("Confirmed"))
 
 
 @app.command("reject")
 def reject(fact_id: FactIdArgument) -> None:
     """Reject a candidate."""
-    _call("understanding/reject", {"factId": fact_id}, _show_answer("已拒绝"))
+    _call("understanding/reject", {"factId": fact_id}, _show_answer("Rejected"))
 
 
 @app.command("edit")
@@ -72,13 +78,13 @@ def edit(
     fact_id: FactIdArgument, text: Annotated[str, typer.Argument(help="The new words; - reads standard input.")]
 ) -> None:
     """Give a fact other words, which confirms it."""
-    _call("understanding/edit", {"factId": fact_id, "text": text_argument(text)}, _show_answer("已修改"))
+    _call("understanding/edit", {"factId": fact_id, "text": text_argument(text)}, _show_answer("Edited"))
 
 
 @app.command("retract")
 def retract(fact_id: FactIdArgument) -> None:
     """Retract a fact for good; `facts confirm` brings it back."""
-    _call("understanding/retract", {"factId": fact_id}, _show_answer("已撤回"))
+    _call("understanding/retract", {"factId": fact_id}, _show_answer("Retracted"))
 
 
 @app.command("explain")
@@ -98,76 +104,99 @@ def _without_none(**values: Any) -> dict[str, Any]:
 
 def _show_list(result: dict[str, Any]) -> None:
     if not result["facts"]:
-        typer.echo("没有符合的事实")
+        say("no fact fits")
     for section, title in SECTIONS.items():
         of_section = [fact for fact in result["facts"] if fact["section"] == section]
         if of_section:
-            typer.echo(f"{title}（{len(of_section)} 条）")
+            say("{title} ({count})", title=localized(title), count=len(of_section))
         for fact in of_section:
-            typer.echo(_line(fact))
+            echo(_line(fact))
     waiting = result["counts"]["candidate"] - sum(fact["status"] == "candidate" for fact in result["facts"])
     if waiting:
-        typer.echo(f"另有 {waiting} 条待确认：xiaobai-memory facts review")
-    if result["counts"]["questioned"]:
-        typer.echo(f"{result['counts']['questioned']} 条存疑，等你回答：xiaobai-memory facts review")
+        say("{count} more to be confirmed: xiaobai-memory facts review", count=waiting)
+    if questioned := result["counts"]["questioned"]:
+        say("{count:fact is|facts are} in question and wait for you: xiaobai-memory facts review", count=questioned)
 
 
 def _show_review(result: dict[str, Any]) -> None:
     if not result["facts"]:
-        typer.echo("没有待确认的事实")
+        say("no fact waits to be confirmed")
         return
     candidates, questioned = result["counts"]["candidate"], result["counts"]["questioned"]
     if candidates:
-        typer.echo(f"{candidates} 条待确认，用 facts confirm 或 facts reject 回答：")
+        say(
+            "{count:fact waits|facts wait} to be confirmed: facts confirm or facts reject",
+            count=candidates,
+        )
     if questioned:
-        typer.echo(f"{questioned} 条存疑：仍然如此用 facts confirm，不再如此用 facts retract：")
+        say(
+            "{count:fact is|facts are} in question: facts confirm if it holds, else facts retract",
+            count=questioned,
+        )
     for fact in sorted(result["facts"], key=lambda one: one["status"] == "active"):
-        said_by = "" if fact["author"] == "device" else f"（{ORIGINS[fact['origin']]}）"
-        typer.echo(_line(fact) + said_by)
+        echo(_line(fact) + ("" if fact["author"] == "device" else _in_brackets(ORIGINS[fact["origin"]])))
 
 
 def _show_answer(done: str) -> Any:
     def show(result: dict[str, Any]) -> None:
         fact = result["fact"]
-        over = f"，但 {fact['validUntil']} 已过，不再有效" if _is_over(fact) else ""
-        typer.echo(f"{done}{over}：{fact['statement']}")
+        is_over, values = _is_over(fact), {"done": localized(done), "statement": fact["statement"]}
+        if is_over:
+            say("{done}, but {day} is over, so it no longer holds: {statement}", day=fact["validUntil"], **values)
+        else:
+            say("{done}: {statement}", **values)
 
     return show
 
 
 def _show_explanation(result: dict[str, Any]) -> None:
     fact = result["fact"]
-    typer.echo(fact["statement"])
-    typer.echo(f"- ID：{fact['factId']}")
-    typer.echo(f"- 状态：{_status(fact)}，{SECTIONS[fact['section']]}，来源：{ORIGINS[fact['origin']]}")
+    echo(fact["statement"])
+    say("- id: {id}", id=fact["factId"])
+    section, origin = localized(SECTIONS[fact["section"]]), localized(ORIGINS[fact["origin"]])
+    say("- state: {status}, {section}; {origin}", status=localized(_status(fact)), section=section, origin=origin)
     if fact["slot"]:
-        typer.echo(f"- 主题：{fact['slot']}")
-    until = f" 至 {_day(fact['validUntil'])}" if fact["validUntil"] else ""
-    typer.echo(f"- 时间：{_day(fact['validFrom'])}{until}")
+        say("- subject: {slot}", slot=fact["slot"])
+    since, until = _day(fact["validFrom"]), fact["validUntil"]
+    if until:
+        say("- since {since}, until {until}", since=since, until=_day(until))
+    else:
+        say("- since {since}", since=since)
     for said in result["statements"]:
-        typer.echo(f"- {_day(said['at'])} {ORIGINS[said['origin']]}：{said['text']}（{said['eventId']}）")
+        origin = localized(ORIGINS[said["origin"]])
+        say("- {day} {what}: {text} ({id})", day=_day(said["at"]), what=origin, text=said["text"], id=said["eventId"])
     for verdict in result["verdicts"]:
-        text = f"：{verdict['text']}" if verdict["text"] else ""
-        typer.echo(f"- {_day(verdict['at'])} {VERDICTS[verdict['verdict']]}{text}")
+        day, what = _day(verdict["at"]), localized(VERDICTS[verdict["verdict"]])
+        if verdict["text"]:
+            say("- {day} {what}: {text}", day=day, what=what, text=verdict["text"])
+        else:
+            echo(f"- {day} {what}")
     for older in result["supersedes"]:
-        typer.echo(f"- 取代了：{older['statement']}（{_day(older['validFrom'])}）")
+        say("- replaced: {statement} ({day})", statement=older["statement"], day=_day(older["validFrom"]))
     if (newer := result["replacedBy"]) is not None:
-        typer.echo(f"- 被取代：{newer['statement']}（{_day(newer['validFrom'])}）")
+        say("- replaced by: {statement} ({day})", statement=newer["statement"], day=_day(newer["validFrom"]))
     if (doubt := fact["questionedBy"]) is not None:
-        typer.echo(f"- 存疑：{_day(doubt['at'])} 你说：{doubt['statement']}（{doubt['factId']}）")
+        say("- in question: on {day} you said: {statement} ({factId})", day=_day(doubt["at"]), **doubt)
 
 
 def _line(fact: dict[str, Any]) -> str:
-    status = "" if fact["status"] == "active" else f"（{_status(fact)}）"
-    elsewhere = "（其他设备）" if fact["author"] == "device" else ""
-    doubt = fact["questionedBy"]
-    name = "部分已过时" if fact["outdatedPart"] else "存疑"
-    question = f"（{_day(fact['validFrom'])}；{name}，{_day(doubt['at'])} 你说：{doubt['statement']}）" if doubt else ""
+    status = "" if fact["status"] == "active" else _in_brackets(_status(fact))
+    elsewhere = _in_brackets("another device") if fact["author"] == "device" else ""
+    question = ""
+    if doubt := fact["questionedBy"]:
+        name = localized("partly outdated" if fact["outdatedPart"] else "in question")
+        since, day, newer = _day(fact["validFrom"]), _day(doubt["at"]), doubt["statement"]
+        form = " ({since}; {name}, on {day} you said: {newer})"
+        question = localized(form, since=since, name=name, day=day, newer=newer)
     return f"- [{fact['factId']}] {fact['statement']}{status}{elsewhere}{question}"
 
 
+def _in_brackets(words: str) -> str:
+    return localized(" ({words})", words=localized(words))
+
+
 def _status(fact: dict[str, Any]) -> str:
-    return "已过期" if _is_over(fact) else STATUSES[fact["status"]]
+    return "expired" if _is_over(fact) else STATUSES[fact["status"]]
 
 
 def _is_over(fact: dict[str, Any]) -> bool:

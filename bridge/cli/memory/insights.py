@@ -1,10 +1,11 @@
 """`insights next | profile | instincts | report`."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from bridge.cli.output import say
 from bridge.cli.runner import CommandApp, call_method
 
 app = CommandApp(help="What the log tells about how you work; read-only.", no_args_is_help=True)
@@ -51,29 +52,36 @@ def report(
     call_method("insights/report", params, _show_report, role="helper")
 
 
+PROFILE: Final = {
+    "languages": "languages  {counts}",
+    "tools": "tools      {counts}",
+    "stages": "stages     {counts}",
+}
+
+
 def _show_report(result: dict[str, Any]) -> None:
     sys.stdout.write(result["text"])
 
 
 def _show_next(result: dict[str, Any]) -> None:
     if not result["stages"] and not result["types"]:
-        typer.echo("nothing to go by yet")
+        say("nothing to go by yet")
     for name, at in (("stages", result["stage"]), ("types", result["type"])):
         for step in result[name]:
             typer.echo(f"{step['share']:>4.0%}  {at} → {step['step']}  ({step['count']}: {step['evidence'][0]} …)")
 
 
 def _show_profile(result: dict[str, Any]) -> None:
-    for name in ("languages", "tools", "stages"):
+    for name in PROFILE:
         counts = ", ".join(f"{item['name']} {item['count']}" for item in result[name])
-        typer.echo(f"{name:<10} {counts or '-'}")
+        say(PROFILE[name], counts=counts or "-")
     for item in result["preferences"]:
-        typer.echo(f"prefers    {item['text']}")
+        say("prefers    {text}", text=item["text"])
 
 
 def _show_instincts(result: dict[str, Any]) -> None:
     if not result["instincts"]:
-        typer.echo("no learned patterns yet")
+        say("no learned patterns yet")
     for item in result["instincts"]:
         sign = {"correct": "!", "keep": "+", "fails": "x"}[item["kind"]]
         typer.echo(f"{item['confidence']:.2f} {item['status']:<9} {sign} {item['text']}  [{item['instinctId']}]")

@@ -15,7 +15,7 @@ from bridge.cli.memory.lesson_display import (
     show_proposal,
     show_stats,
 )
-from bridge.cli.output import print_json
+from bridge.cli.output import localized, print_json, say
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
 from sync.errors import InvalidInput
@@ -218,8 +218,8 @@ def import_lessons(
     """Take in the lessons of another program with their ids and all their fields; again, it records nothing new."""
 
     def show_imported(result: dict[str, Any]) -> None:
-        done = "would be recorded" if result["dryRun"] else "recorded"
-        typer.echo(f"{result['found']} lessons: {result['recorded']} {done}, {result['known']} known already")
+        done = localized("would be recorded" if result["dryRun"] else "recorded")
+        say("{found:lesson|lessons}: {recorded} {done}, {known} known already", done=done, **result)
         for refusal in result["refusals"]:
             typer.echo(f"  {refusal}")
 

@@ -1,19 +1,16 @@
 """`notes …`: curated notes of a project."""
 
 import os
-import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from bridge.cli.arguments import folder_option, json_argument, path_argument, text_argument
-from bridge.cli.output import echo
+from bridge.cli.output import echo, in_own_language, localized, say
 from bridge.cli.runner import CommandApp, run_command
 from bridge.cli.sidecar_runner import Request
 
 app = CommandApp(help="Curated notes of a project: remembered, asked about, retrieved.", no_args_is_help=True)
-
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 ProjectFolder = Annotated[
     str | None, typer.Option("--project", help="The project's folder; this one by default.", callback=folder_option)
@@ -88,7 +85,7 @@ def list_notes(
 @app.command("show")
 def show(note_id: NoteId, *, project: ProjectFolder = None) -> None:
     """The text of a note."""
-    _call("notes/show", {"id": note_id}, project, lambda result: _echo(result["notes"][0]["text"], nl=False))
+    _call("notes/show", {"id": note_id}, project, lambda result: echo(result["notes"][0]["text"], nl=False))
 
 
 @app.command("archive")
@@ -127,7 +124,7 @@ def take(
 ) -> None:
     """Make notes that a repository brought your own; `notes list` counts them."""
     params = {"ids": note_ids or [], "all": everything}
-    _call("notes/take", params, project, lambda result: _echo(f"taken: {', '.join(result['taken']) or 'none'}"))
+    _call("notes/take", params, project, lambda one: say("taken: {taken}", taken=", ".join(one["taken"]) or "-"))
 
 
 @app.command("session")
@@ -136,7 +133,7 @@ def session(
 ) -> None:
     """What a session's start is given."""
     params = {} if language is None else {"language": language}
-    _call("notes/session", params, project, lambda result: _echo(result["text"]))
+    _call("notes/session", params, project, lambda result: echo(result["text"]))
 
 
 @app.command("doctor")
@@ -156,84 +153,79 @@ def _call(method: str, params: dict[str, Any], project: str | None, show: Any) -
     run_command(Request(method, {"projectPath": project or os.getcwd(), **params}, show, repeatable=False))  # noqa: PTH109
 
 
-def _echo(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print text of notes without control characters: a file of another author must not drive a terminal."""
-    echo(_CONTROL.sub("", text), err=err, nl=nl)
-
-
 def _show_remembered(result: dict[str, Any]) -> None:
     for outcome in result["outcomes"]:
         _show_outcome(outcome)
     for notice in result["notices"]:
-        _echo(notice, err=True)
+        echo(notice, err=True)
     if result["hint"]:
-        _echo(result["hint"])
+        echo(result["hint"])
     elif not result["outcomes"]:
-        _echo("nothing to remember: no payloads")
+        say("nothing to remember: no payloads")
 
 
 def _show_outcome(outcome: dict[str, Any]) -> None:
-    _echo(" ".join(part for part in (outcome["status"], outcome["action"], outcome["noteId"]) if part))
+    echo(" ".join(part for part in (outcome["status"], outcome["action"], outcome["noteId"]) if part))
     if outcome["reason"]:
-        estimated = " (scores estimated)" if outcome["scoredBy"] == "heuristic" else ""
-        _echo(f"  {outcome['reason']}{estimated}")
+        estimated = localized(" (scores estimated)") if outcome["scoredBy"] == "heuristic" else ""
+        echo(f"  {in_own_language(outcome['reason'])}{estimated}")
     if outcome["file"]:
-        _echo(f"  {outcome['file']}")
+        echo(f"  {outcome['file']}")
     if question := outcome.get("needsConfirmation"):
         _show_question(question)
 
 
 def _show_question(question: dict[str, Any]) -> None:
     options = " | ".join(f"{letter} {name}" for letter, name in question["options"].items())
-    _echo(f"  {question['questionId']}: {question['action']} {question['noteId']}? {options}")
-    _echo(f"  answer with: xiaobai-memory notes answer {question['questionId']} a|b|c|d, for the same --project")
+    echo(f"  {question['questionId']}: {question['action']} {question['noteId']}? {options}")
+    say("  answer with: xiaobai-memory notes answer {questionId} a|b|c|d, for the same --project", **question)
     for line in question["diff"].splitlines():
-        _echo(f"    {line}")
+        echo(f"    {line}")
 
 
 def _show_questions(result: dict[str, Any]) -> None:
     for question in result["questions"]:
         _show_question(question)
     if not result["questions"]:
-        _echo("no question waits")
+        say("no question waits")
 
 
 def _show_retrieved(result: dict[str, Any]) -> None:
     for note in result["notes"]:
-        _echo(f"{note['reminder']}  ({note['file']})")
+        echo(f"{note['reminder']}  ({note['file']})")
     if result["hint"]:
-        _echo(result["hint"], err=True)
+        echo(result["hint"], err=True)
 
 
 def _show_sniffed(result: dict[str, Any]) -> None:
     rivals = result["notes"] if result["contradicting"] else []
-    _echo("covered" if result["covered"] else "not covered: notes contradict each other" if rivals else "not covered")
+    say("covered" if result["covered"] else "not covered: notes contradict each other" if rivals else "not covered")
     for note in rivals or filter(None, [result["note"]]):
-        _echo(f"{note['reminder']}  ({note['file']})")
+        echo(f"{note['reminder']}  ({note['file']})")
 
 
 def _show_list(result: dict[str, Any]) -> None:
     for note in result["notes"]:
-        _echo(f"{note['id']}  {note['status']:<7} {note['strength']:<10} {note['title']}")
+        echo(f"{note['id']}  {note['status']:<7} {note['strength']:<10} {note['title']}")
     for notice in result["notices"]:
-        _echo(notice, err=True)
+        echo(notice, err=True)
     if result["takeable"]:
-        _echo(f"of the repository, not yours yet: {result['takeable']} (`notes take --all` makes them yours)", err=True)
+        say("of the repository, not yours yet: {takeable} (`notes take --all` makes them yours)", err=True, **result)
     if not result["notes"]:
-        _echo("no notes")
+        say("no notes")
 
 
 def _show_shared(result: dict[str, Any]) -> None:
     for state in ("written", "unchanged"):
         for name in result[state]:
-            _echo(f"{state:<9}  {name}")
+            echo(f"{localized(state):<9}  {name}")
     for refused in result["refused"]:
-        _echo(f"refused    {refused['file']}: {refused['reason']}")
-    _echo(f"{result['others']} other notes are not for the team")
+        say("refused    {file}: {reason}", **refused)
+    say("{others:other note is|other notes are} not for the team", **result)
 
 
 def _show_rates(result: dict[str, Any]) -> None:
     for name in ("duplicateCreation", "mergeConversion", "fragmentation", "correctionAfterInjection"):
-        _echo(f"{name}: {'-' if result[name] is None else result[name]}")
+        echo(f"{name}: {'-' if result[name] is None else result[name]}")
     for line in result["drift"]:
-        _echo(f"drift: {line}")
+        say("drift: {line}", line=line)

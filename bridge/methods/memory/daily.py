@@ -26,6 +26,7 @@ from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.daily.service import DailyStatusJson
 from sync.errors import InvalidInput
 from sync.log.model import MAX_NAME_LENGTH, Door
+from sync.texts.language import ZH
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
@@ -123,7 +124,7 @@ class Listing(Params, frozen=True):
 
 
 class Reviewing(Params, frozen=True):
-    language: Literal["zh", "en"] = "zh"
+    language: Literal["zh", "en"] | None = None
 
 
 class Merging(Params, frozen=True):
@@ -250,7 +251,9 @@ async def list_records(app: App, params: Listing) -> DailyRecordsJson:
 
 async def review(app: App, params: Reviewing) -> DailyReviewJson:
     """The records to ask the user about: outdated, doubtful or old ones."""
-    return contract.review_to_json(await app.daily().review_questions(), chinese=params.language == "zh")
+    return contract.review_to_json(
+        await app.daily().review_questions(), chinese=await app.memory_service.language(params.language) is ZH
+    )
 
 
 async def merge(app: App, params: Merging) -> DailyMergedJson:

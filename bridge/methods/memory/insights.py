@@ -74,7 +74,9 @@ async def instincts(app: App, params: Instincts) -> InstinctsJson:
 
 async def report(app: App, params: ReportParams) -> ReportJson:
     """The analysis report: Markdown, or one HTML page."""
-    return insights.report_to_json(await app.insights().report(days=params.days), params.format)
+    return insights.report_to_json(
+        await app.insights().report(days=params.days), params.format, await app.memory_service.language()
+    )
 
 
 async def _corrections(app: App) -> dict[str, list[HintJson]]:

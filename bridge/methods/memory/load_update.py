@@ -85,6 +85,7 @@ async def initialize(context: Context[AppProvider], params: Initialize) -> Initi
     app = await context.app.wait_until_open()
     if params.locale:
         app.document.language.locale = params.locale
+        context.answer_in(await app.memory_service.language())
     if params.device_id is not None:
         await app.adopt_device_id(params.device_id)
     return {

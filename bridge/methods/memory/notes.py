@@ -25,8 +25,8 @@ from sync.log.model import MAX_NAME_LENGTH
 from sync.log.sessions.pauses import SAVE_AGAIN_HINT
 from sync.notes import texts
 from sync.notes.model import AnswerOption
-from sync.notes.note_draft import is_chinese
 from sync.notes.service import take_notes
+from sync.texts.table import text
 
 Folder = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
@@ -47,7 +47,7 @@ class NotesRemember(NotesProject, frozen=True):
 
     payloads: Any = ()
     session_id: Name | None = None
-    language: Literal["zh", "en"] = "zh"
+    language: Literal["zh", "en"] | None = None
 
 
 class NotesAnswer(NotesProject, frozen=True):
@@ -123,7 +123,7 @@ async def _remember(app: App, params: NotesRemember, *, creates_folder: bool) ->
     done = await app.notes().service.remember(
         params.project_path, payloads, session=session, creates_folder=creates_folder
     )
-    return contract.remembered_to_json(done, texts.cold_start_hint(chinese=params.language == "zh"))
+    return contract.remembered_to_json(done, text(texts.COLD_START, await app.memory_service.language(params.language)))
 
 
 async def answer(app: App, params: NotesAnswer) -> NoteOutcomeJson:
@@ -141,7 +141,7 @@ async def questions(app: App, params: NotesProject) -> QuestionsJson:
 async def retrieve(app: App, params: NotesRetrieve) -> RetrievedJson:
     """At most two notes for a message; none without a match."""
     found = await app.notes().queries.retrieve(params.project_path, params.message)
-    return contract.retrieved_to_json(found, texts.cold_start_hint(chinese=is_chinese(params.message)))
+    return contract.retrieved_to_json(found, text(texts.COLD_START, await app.memory_service.language()))
 
 
 async def sniff(app: App, params: NotesSniff) -> SniffedJson:
@@ -181,8 +181,8 @@ async def take(app: App, params: NotesTake) -> NotesTakenJson:
 
 async def session(app: App, params: NotesSession) -> SessionNotesJson:
     """The convention and the notes marked to load, for a session's start."""
-    chinese = None if params.language is None else params.language == "zh"
-    return contract.session_to_json(await app.notes().queries.session(params.project_path, chinese=chinese))
+    language = await app.memory_service.language(params.language)
+    return contract.session_to_json(await app.notes().queries.session(params.project_path, language))
 
 
 async def export(app: App, params: NotesExport) -> SharedNotesJson:

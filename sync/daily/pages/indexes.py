@@ -10,6 +10,8 @@ import msgspec
 from sync.daily.model import Record
 from sync.daily.pages.page_format import DayPage, bracketed, line_ranges
 from sync.daily.records.maintenance import keywords_of
+from sync.texts.language import Language
+from sync.texts.table import text
 
 MAX_LATEST: Final = 20
 MAX_TAGS: Final = 15
@@ -53,21 +55,24 @@ def file_name(day: str, part: int) -> str:
     return f"{day}.md" if part == 1 else f"{day}.{part}.md"
 
 
-def summary_md(files: Sequence[DayFile]) -> str:
+def summary_md(files: Sequence[DayFile], language: Language) -> str:
     """All pages in one: the important records, the latest ones, and the most frequent tags."""
     records = [(file.page.day, number, record) for file in files for number, record in file.records.items()]
     current = [item for item in records if "outdated" not in item[2].marks]
     important = [item for item in current if "important" in item[2].marks]
     newest = sorted(current, key=lambda item: (item[2].moment, item[1]), reverse=True)[:MAX_LATEST]
     tags = Counter(tag for _, _, record in current for tag in record.content.tags)
-    lines = ["# 记忆摘要", "", f"{len({day for day, _, _ in records})} 天，{len(records)} 次对话"]
-    for title, items in (("重要", important), ("最近", newest)):
+    days = len({day for day, _, _ in records})
+    counted = text("{days:day|days}, {count:conversation|conversations}", language, days=days, count=len(records))
+    lines = [f"# {text('Summary of the memory', language)}", "", counted]
+    for title, items in (("Important", important), ("Latest", newest)):
         if items:
             lines += [
                 "",
-                f"## {title}",
+                f"## {text(title, language)}",
                 *(f"- {day} #{number} {bracketed(one.label)}{one.content.topic}" for day, number, one in items),
             ]
     if tags:
-        lines += ["", "## 常用标签", " ".join(f"#{tag} ×{count}" for tag, count in tags.most_common(MAX_TAGS))]
+        shown = " ".join(f"#{tag} ×{count}" for tag, count in tags.most_common(MAX_TAGS))
+        lines += ["", f"## {text('Frequent tags', language)}", shown]
     return "\n".join(lines) + "\n"

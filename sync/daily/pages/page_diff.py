@@ -115,7 +115,7 @@ def _diff_since(before: Mapping[int, tuple[str, PageSession]], page: DayPage) ->
 
 def _session_change(record_id: str, before: PageSession, after: PageSession) -> PageChange:
     if (after.time, after.origin, after.label) != (before.time, before.origin, before.label):
-        raise InvalidInput(f"session {after.number}: its time, label and 来源 cannot be edited", field="page")
+        raise InvalidInput(f"session {after.number}: its time, label and project cannot be edited", field="page")
     marks = tuple(
         (mark, mark in after.marks) for mark in SHOWN_MARKS if (mark in after.marks) != (mark in before.marks)
     )

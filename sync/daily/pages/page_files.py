@@ -31,7 +31,7 @@ from sync.daily.pages.page_folders import (
     lies_within,
     list_folder,
 )
-from sync.daily.pages.page_format import parse, render, split_page
+from sync.daily.pages.page_format import in_its_language, parse, render, split_page
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import DocumentChanged, InvalidInput, StorageBusy, StorageError
 from sync.runtime.log_once import LogOnce
@@ -266,12 +266,11 @@ class PageFiles:
             return written + self._write_indexes(folder, files, records)
 
     def _write_page(self, folder: PageFolder, file: DayFile) -> int:
-        name = file_name(file.page.day, file.part)
-        path = folder.root / "daily" / name
+        path = folder.root / "daily" / (name := file_name(file.page.day, file.part))
         if str(path) in self.notices:
             return 0
-        text = render(file.page)
         found = read_once(path)
+        text = render(in_its_language(file.page, found, self._page_folders.language.current))
         if found is not None and found.data == text.encode():
             if found.sha256 not in self.owner.read(folder.root).get("pages", {}).get(name, []):
                 self.owner.mark_page(folder.root, name, text, found)  # a manual edit wrote exactly our text
@@ -308,8 +307,9 @@ class PageFiles:
         return removed
 
     def _write_indexes(self, folder: PageFolder, files: Sequence[DayFile], records: DailyRecords) -> int:
-        written, keywords = 0, keywords_json(files, records.updated_at, with_origin=folder.is_shared)
-        for name, kind, text in ((KEYWORDS_FILE, "keywords", keywords), (SUMMARY_FILE, "summary", summary_md(files))):
+        keywords = keywords_json(files, records.updated_at, with_origin=folder.is_shared)
+        written, summary = 0, summary_md(files, self._page_folders.language.current)
+        for name, kind, text in ((KEYWORDS_FILE, "keywords", keywords), (SUMMARY_FILE, "summary", summary)):
             if (done := self.owner.write_index(folder, name, kind, text)) is None:
                 self.notices[str(folder.root / name)] = "was written by somebody else and is left as it is"
             written += done or 0

@@ -22,6 +22,7 @@ from sync.daily.pages.page_checkpoints import read_json
 from sync.errors import InvalidInput, StorageError
 from sync.system.files import make_folder_below, make_private_folder, read_once, write_private
 from sync.system.repositories import is_in_repository
+from sync.texts.language import LanguageChoice
 
 PAGES_PATH: Final = Path(".cursor", "skills", "memories")
 CONFIG_FILE: Final = "config.json"
@@ -53,8 +54,8 @@ class EffectiveOptions(msgspec.Struct, frozen=True):
 class PageFolders:
     """The folders of pages of one user on this machine."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, language: LanguageChoice | None = None) -> None:
+        self.home, self.language = home, language or LanguageChoice()
         self._options_cache: dict[Path, tuple[Any, EffectiveOptions]] = {}
 
     def options(self, project_path: str | None) -> EffectiveOptions:

@@ -1,7 +1,7 @@
 """A day's records as a Markdown page, and back. Pure.
 
 Parsing is strict: a page with a line that no record can hold is refused, and then never overwritten. Two sections are
-additional sections: `### 标记` (important, outdated) and, in a shared folder, `### 来源`, the record's project.
+additional sections: the marks (important, outdated) and, in a shared folder, the record's project.
 After its time a session of another device has its label, as 【来自 手机】.
 A page that exceeds `max_file_size_mb` continues in `<day>.2.md`.
 """
@@ -11,21 +11,26 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.daily.model import Code, Content, Mark, Record, normalised_content, parse_day, parse_time
 from sync.errors import InvalidInput
+from sync.system.files import FileProbe
+from sync.texts.language import ZH, Language
+from sync.texts.table import text
 
-TOPIC_HEADING: Final = "主题"
-FACTS_HEADING: Final = "关键信息"
-CODE_HEADING: Final = "代码/配置"
-TAGS_HEADING: Final = "标签"
-MARK_HEADING: Final = "标记"
-ORIGIN_HEADING: Final = "来源"
+TOPIC_HEADING: Final = "Topic"
+FACTS_HEADING: Final = "Key facts"
+CODE_HEADING: Final = "Code or configuration"
+TAGS_HEADING: Final = "Tags"
+MARK_HEADING: Final = "Marks"
+ORIGIN_HEADING: Final = "Origin"
 _HEADINGS: Final = (TOPIC_HEADING, FACTS_HEADING, CODE_HEADING, TAGS_HEADING, MARK_HEADING, ORIGIN_HEADING)
-_MARK_WORDS: Final[dict[Mark, str]] = {"important": "重要", "outdated": "过时"}
-_WORD_MARKS: Final = {word: mark for mark, word in _MARK_WORDS.items()}
+_MARK_WORDS: Final[tuple[Mark, ...]] = ("important", "outdated")
+PAGE_TITLE: Final = "{day} Conversation memory"
 
-_PAGE_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆", re.ASCII)
+_DAY: Final = r"(\d{4}-\d{2}-\d{2})"
+_PAGE_TITLES: Final = {one: re.compile("# " + text(PAGE_TITLE, one, day=_DAY), re.ASCII) for one in Language}
 _SESSION_HEADING: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})(?: 【([^】]*)】)?", re.ASCII)
 _SECTION_HEADING: Final = re.compile(r"### (.+)")
 _SECTION_END: Final = re.compile(rf"{_SESSION_HEADING.pattern}|{_SECTION_HEADING.pattern}|---", re.ASCII)
@@ -49,10 +54,11 @@ class PageSession(msgspec.Struct, frozen=True):
 
 
 class DayPage(msgspec.Struct, frozen=True):
-    """A day in one file."""
+    """A day in one file. `language`: of its headings."""
 
     day: str
     sessions: tuple[PageSession, ...]
+    language: Language = ZH
 
 
 def page_session_of(record: Record, number: int, *, with_origin: bool) -> PageSession:
@@ -76,7 +82,7 @@ def line_ranges(page: DayPage) -> dict[int, tuple[int, int]]:
     at, ranges = 2, {}  # the title and the blank line after it
     for index, session in enumerate(page.sessions):
         at += 3 if index else 0  # a rule between two blank lines
-        length = len(_session_lines(session))
+        length = len(_session_lines(session, page.language))
         ranges[session.number] = (at + 1, at + length)
         at += length
     return ranges
@@ -87,29 +93,44 @@ def split_page(page: DayPage, limit: int) -> list[DayPage]:
     parts: list[list[PageSession]] = [[]]
     size = 0
     for session in page.sessions:
-        length = len("\n".join(_session_lines(session)).encode()) + 64  # with the lines around it
+        length = len("\n".join(_session_lines(session, page.language)).encode()) + 64  # with the lines around it
         if parts[-1] and size + length > limit:
             parts.append([])
             size = 0
         parts[-1].append(session)
         size += length
-    return [DayPage(page.day, tuple(sessions)) for sessions in parts]
+    return [replace(page, sessions=tuple(sessions)) for sessions in parts]
 
 
-def parse(text: str) -> DayPage:
+def parse(content: str) -> DayPage:
     """Parse a page that may have been edited. Raises InvalidInput that names the first invalid line."""
-    lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
+    lines = content.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     reader = _LineReader(lines)
-    title = _PAGE_TITLE.fullmatch(reader.next_non_blank().strip())
-    if title is None:
-        raise reader.error("the file begins with # 2026-01-29 对话记忆")
+    found = page_title(reader.next_non_blank())
+    if found is None:
+        raise reader.error("the file begins with # 2026-01-29 对话记忆 or # 2026-01-29 Conversation memory")
+    day, language = found
     sessions = []
     while line := reader.next_non_blank():
-        sessions.append(_parse_session(reader, line))
+        sessions.append(_parse_session(reader, line, language))
     numbers = [session.number for session in sessions]
     if len(set(numbers)) < len(numbers):
         raise InvalidInput("two sessions have one number", field="page")
-    return DayPage(parse_day(title.group(1)), tuple(sessions))
+    return DayPage(parse_day(day), tuple(sessions), language)
+
+
+def in_its_language(page: DayPage, existing: FileProbe | None, language: Language) -> DayPage:
+    """The page in a language; an existing file keeps its headings."""
+    title = None if existing is None else page_title(existing.data.partition(b"\n")[0].decode("utf-8", "replace"))
+    return replace(page, language=language if title is None else title[1])
+
+
+def page_title(line: str) -> tuple[str, Language] | None:
+    """The day and the language that the first line of a page names."""
+    for language, form in _PAGE_TITLES.items():
+        if (title := form.fullmatch(line.strip())) is not None:
+            return title[1], language
+    return None
 
 
 class _LineReader:
@@ -158,22 +179,23 @@ class _LineReader:
         )
 
 
-def _parse_session(reader: _LineReader, line: str) -> PageSession:
+def _parse_session(reader: _LineReader, line: str, language: Language) -> PageSession:
     heading = _SESSION_HEADING.fullmatch(line.strip())
     if heading is None:
         raise reader.error("a session begins with ## Session 1 - 10:30:45")
+    names = {text(heading, language): heading for heading in _HEADINGS}
     sections: dict[str, list[str]] = {}
     while (section := _SECTION_HEADING.fullmatch(reader.peek().strip())) is not None:
         reader.next_non_blank()
-        name = section.group(1).strip()
-        if name in sections or name not in _HEADINGS:
+        name = names.get(section.group(1).strip(), "")
+        if name in sections or not name:
             raise reader.error("an unknown section, or one that occurs twice")
         sections[name] = reader.section_lines()
     if reader.peek().strip() == "---":
         reader.next_non_blank()
     topic = " ".join(part.strip() for part in sections.get(TOPIC_HEADING, []) if part.strip())
     if not topic:
-        raise reader.error("a session has a ### 主题")
+        raise reader.error(f"a session has a ### {text(TOPIC_HEADING, language)}")
     return PageSession(
         number=int(heading.group(1)),
         time=parse_time(heading.group(2)),
@@ -183,7 +205,7 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
             _parse_code(reader, sections.get(CODE_HEADING, [])),
             _parse_tags(reader, sections.get(TAGS_HEADING, [])),
         ),
-        marks=_parse_marks(reader, sections.get(MARK_HEADING, [])),
+        marks=_parse_marks(reader, sections.get(MARK_HEADING, []), language),
         origin=" ".join(sections.get(ORIGIN_HEADING, [])).strip() or None,
         label=heading.group(3),
     )
@@ -193,13 +215,13 @@ def _parse_facts(lines: Sequence[str]) -> list[str]:
     """One fact for each bullet or line; an indented line continues the one above."""
     facts: list[str] = []
     for line in lines:
-        text = line.strip()
-        if not text:
+        words = line.strip()
+        if not words:
             continue
-        if facts and line.startswith(("  ", "\t")) and text[:2] not in {"- ", "* "}:
-            facts[-1] += " " + text
+        if facts and line.startswith(("  ", "\t")) and words[:2] not in {"- ", "* "}:
+            facts[-1] += " " + words
         else:
-            facts.append(re.sub(r"^[-*+]\s+", "", text))
+            facts.append(re.sub(r"^[-*+]\s+", "", words))
     return facts
 
 
@@ -227,39 +249,42 @@ def _parse_tags(reader: _LineReader, lines: Sequence[str]) -> list[str]:
     return [word.lstrip("#") for word in words]
 
 
-def _parse_marks(reader: _LineReader, lines: Sequence[str]) -> tuple[Mark, ...]:
+def _parse_marks(reader: _LineReader, lines: Sequence[str], language: Language) -> tuple[Mark, ...]:
     words = re.split(r"[\s,，、]+", " ".join(lines).strip())
-    unknown = [word for word in words if word and word not in _WORD_MARKS]
-    if unknown:
-        raise reader.error("marks are 重要 and 过时")
-    return tuple(mark for mark, word in _MARK_WORDS.items() if word in words)
+    known = {text(mark, language): mark for mark in _MARK_WORDS}
+    if any(word and word not in known for word in words):
+        raise reader.error(f"marks are {' and '.join(known)}")
+    return tuple(mark for word, mark in known.items() if word in words)
 
 
 def _page_lines(page: DayPage) -> Iterator[str]:
-    yield from (f"# {page.day} 对话记忆", "")
+    yield from (f"# {text(PAGE_TITLE, page.language, day=page.day)}", "")
     for index, session in enumerate(page.sessions):
         if index:
             yield from ("", "---", "")
-        yield from _session_lines(session)
+        yield from _session_lines(session, page.language)
 
 
-def _session_lines(session: PageSession) -> list[str]:
+def _session_lines(session: PageSession, language: Language) -> list[str]:
+    def say(heading: str) -> str:
+        return f"### {text(heading, language)}"
+
     content = session.content
     heading = f"## Session {session.number} - {session.time} {bracketed(session.label)}".rstrip()
-    lines = [heading, "", f"### {TOPIC_HEADING}", content.topic]
+    lines = [heading, "", say(TOPIC_HEADING), content.topic]
     if content.facts:
-        lines += ["", f"### {FACTS_HEADING}", *(f"- {fact}" for fact in content.facts)]
+        lines += ["", say(FACTS_HEADING), *(f"- {fact}" for fact in content.facts)]
     if content.code:
-        lines += ["", f"### {CODE_HEADING}"]
+        lines += ["", say(CODE_HEADING)]
         for block in content.code:
             fence = _fence_for(block.text)
             lines += [f"{fence}{block.language}", *block.text.split("\n"), fence]
     if content.tags:
-        lines += ["", f"### {TAGS_HEADING}", " ".join(f"#{tag}" for tag in content.tags)]
+        lines += ["", say(TAGS_HEADING), " ".join(f"#{tag}" for tag in content.tags)]
     if session.marks:
-        lines += ["", f"### {MARK_HEADING}", "、".join(_MARK_WORDS[mark] for mark in session.marks)]
+        lines += ["", say(MARK_HEADING), text(", ", language).join(text(mark, language) for mark in session.marks)]
     if session.origin:
-        lines += ["", f"### {ORIGIN_HEADING}", session.origin]
+        lines += ["", say(ORIGIN_HEADING), session.origin]
     return lines
 
 

@@ -218,8 +218,10 @@ class MemoryService:
         before = self._last_turns.of(exchange.session_id)
         return fact_extractor(redacted.user_message, self._redactor, self._clock, before)
 
-    async def language(self) -> Language:
-        """The language of what is recorded now."""
+    async def language(self, asked: str | None = None) -> Language:
+        """The language that a call asks for, else that of what is recorded now."""
+        if asked is not None:
+            return Language(asked)
         choice = self._document.language
         if not choice.version and (current := await self._document.versions.newest()) is not None:
             choice.note(current.number, language_of(current.snapshot.document))

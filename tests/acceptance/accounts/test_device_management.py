@@ -260,7 +260,7 @@ class TestRevoking:
         told_on_a_terminal = windows.run("sync", check=False)
         assert told_on_a_terminal.returncode == 1
         assert "this device was revoked" in told_on_a_terminal.stderr
-        assert "this device, revoked" in " ".join(windows.run("devices", "list").stdout.split())
+        assert "本机, 已吊销" in " ".join(windows.run("devices", "list").stdout.split())
 
     def test_its_key_works_under_no_other_id_and_a_new_data_directory_with_another_id_starts_empty(
         self, macbook: Home, windows: Home, tmp_path: Path, local_cloud: Cloud, user: User, server: ServerRows

@@ -141,15 +141,15 @@ def test_a_guest_without_a_second_device_lists_no_pairing_and_can_forget_none(ho
 def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home_b: Home) -> None:
     with Sidecar(home_a) as a, Sidecar(home_b):
         shown = json.loads(printed(home_a, "code", "lan", "pair", "--json"))
-        printed(home_a, "a pairing code is shown", "lan", "status")
+        printed(home_a, "正在显示配对码", "lan", "status")
         taken = printed(home_b, "paired with name of device-a (device-a)", "lan", "pair", shown["uri"])
         words = outcome(a)["words"]
         assert " ".join(words) in taken
         printed(home_a, "paired: name of device-b  device-b", "lan", "status")
         assert "paired" in home_b.run("devices", "list").stdout
-        assert home_b.run("lan", "forget", "device-a").stdout == "no device is paired with this one\n"
+        assert home_b.run("lan", "forget", "device-a").stdout == "没有设备与本机配对\n"
         printed(home_a, "code", "lan", "pair", "--json")
-        assert "a pairing code is shown" not in home_a.run("lan", "pair", "--cancel").stdout
+        assert "正在显示配对码" not in home_a.run("lan", "pair", "--cancel").stdout
 
 
 def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, home_b: Home) -> None:

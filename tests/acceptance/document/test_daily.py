@@ -63,7 +63,7 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
     assert home.json("daily", "merge")["folds"] == []
     assert home.json("daily", "clean")["records"] == []
     unknown = home.run("daily", "record", "nope", check=False)
-    assert (unknown.returncode, "hint: " in unknown.stderr) == (1, True)
+    assert (unknown.returncode, "提示：" in unknown.stderr) == (1, True)
 
 
 def test_the_vectors_of_real_models_are_exported_and_what_is_forgotten_leaves_the_file(tmp_path: Path) -> None:

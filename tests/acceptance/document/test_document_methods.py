@@ -167,20 +167,20 @@ class TestByCommandLine:
         sidecar.stop()
         refused = home.run("restore", "0" * 64, check=False)
         assert refused.returncode == 2
-        assert "hint: `xiaobai-memory history`" in refused.stderr
+        assert "提示：`xiaobai-memory history`" in refused.stderr
 
     def test_a_running_sidecar_restores_a_version_and_takes_an_answer(self, home: Home, sidecar: Sidecar) -> None:
         sidecar.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
         edit(home, "- 第 3 条\n", "")
         wait_until(lambda: "第 3 条" not in sidecar.load()["document"])
         _, before, *_ = home.json("history", "--limit", "2")["versions"]
-        assert home.run("restore", before["sha256"][:8]).stdout == "1 added, 0 edited, 0 removed\n"
+        assert home.run("restore", before["sha256"][:8]).stdout == "新增 1，修改 0，删除 0\n"
         assert "- 第 3 条\n" in home.file.read_text("utf-8")
         home.file.write_bytes(b"")
         wait_until(lambda: warnings(sidecar) == ["suspicious_mass_delete"])
-        assert home.run("resolve", "restore").stdout == "restored\n"
+        assert home.run("resolve", "restore").stdout == "已恢复\n"
         assert "- 第 3 条\n" in home.file.read_text("utf-8")
-        assert "nothing waits" in home.run("resolve", "restore").stdout
+        assert "没有等待答复的问题" in home.run("resolve", "restore").stdout
         refused = home.run("--json", "restore", "0" * 64, check=False)
         assert (refused.returncode, "history" in refused.stderr) == (2, True)
 

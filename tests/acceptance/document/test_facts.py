@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from sync.texts.language import ZH
+from sync.texts.table import translated
 from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
 ALLERGY: Final = "我对花生过敏"
@@ -77,10 +79,8 @@ def test_a_search_says_which_hits_no_longer_hold(home: Home) -> None:
     whole = {"我对花生过敏，住在合肥": False}  # one of its statements holds
     assert marks == {"我住在天津": True, "住在合肥": True, **whole, "我现在住在宁波": False}
     lines = home.run("search", "住在").stdout.splitlines()
-    assert ["no longer holds" in line for line in lines] == [
-        "我住在天津" in line or " 住在合肥" in line for line in lines
-    ]
-    assert "我住在天津  （不再成立）" in home.run("remember", "搜索记忆: 天津").stdout
+    assert ["不再成立" in line for line in lines] == ["我住在天津" in line or " 住在合肥" in line for line in lines]
+    assert "我住在天津（不再成立）" in home.run("remember", "搜索记忆: 天津").stdout
 
 
 def test_a_retracted_fact_stays_away_until_it_is_confirmed(home: Home) -> None:
@@ -194,7 +194,7 @@ def test_a_plan_that_is_over_is_not_said_to_hold_or_to_be_replaced(home: Home) -
     assert "另有" not in home.run("facts", "list", "--status", "candidate").stdout, "all of them are listed"
     assert home.run("facts", "confirm", "plan").stdout == "已确认，但 2020-08-08 已过，不再有效：8月8号去北京\n"
     assert "（已过期）" in home.run("facts", "list", "--status", "superseded").stdout
-    assert "the last day of the fact was 2020-08-08" in home.run("facts", "retract", "plan", check=False).stderr
+    assert "这条事实的最后一天是 2020-08-08" in home.run("facts", "retract", "plan", check=False).stderr
 
 
 def test_a_wrong_answer_is_refused_with_a_hint(home: Home) -> None:
@@ -210,8 +210,8 @@ def test_a_wrong_answer_is_refused_with_a_hint(home: Home) -> None:
     ):
         done = home.run("facts", *arguments, check=False)
         assert done.returncode == 2
-        assert message in done.stderr
-        assert "hint: " in done.stderr
+        assert translated(message, ZH) in done.stderr
+        assert "提示：" in done.stderr
         refused = home.run("--json", "facts", *arguments, check=False)
         assert json.loads(refused.stderr or refused.stdout)["error"]["data"]["kind"] in {"invalid_input", "too_large"}
 

@@ -52,7 +52,7 @@ def test_a_memory_moves_to_another_machine_in_one_encrypted_file(home: Home, tmp
     there = Home(tmp_path / "b", device="device-b")
     wrong = there.run("import", str(path), "--passphrase-file", "-", stdin="not this one\n", check=False)
     assert wrong.returncode == 2
-    assert "passphrase" in wrong.stderr
+    assert "口令" in wrong.stderr
     imported = there.json("import", "--mine", str(path), "--passphrase-file", str(secret))
 
     assert (imported["recorded"], imported["refused"]) == (2, 0)
@@ -72,7 +72,7 @@ def test_without_a_terminal_the_error_names_the_passphrase_option(home: Home, tm
     refused = home.run(*verb, str(path), stdin="correct horse\ncorrect horse\n", check=False)
 
     assert (refused.returncode, refused.stdout, path.exists()) == (2, "", False)
-    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.startswith("错误：")
     assert "--passphrase-file" in refused.stderr
 
 
@@ -90,7 +90,7 @@ def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: 
 
     secret.write_bytes("口令".encode("gbk"))
     refused = home.run("import", str(path), "--passphrase-file", str(secret), check=False)
-    assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
+    assert (refused.returncode, "无法读取" in refused.stderr) == (2, True)
 
 
 def test_the_settings_in_an_archive_hold_no_secret(home: Home, tmp_path: Path) -> None:

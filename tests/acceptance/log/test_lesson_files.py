@@ -142,7 +142,7 @@ def test_a_lesson_is_recorded_and_erased_beside_files_that_cannot_be_written_now
     assert len(home.json("lessons", "list")["lessons"]) == 2
     cleaned = home.run("lessons", "clean", "--all", "--yes", check=False)
     assert cleaned.returncode == 1
-    assert "the lessons are erased" in cleaned.stderr
+    assert "经验已清除" in cleaned.stderr
     assert MESSAGE in (folder / "errors/python.json").read_text("utf-8")
     (folder / "patterns").unlink()
     assert home.json("lessons", "list")["lessons"] == []

@@ -223,7 +223,7 @@ def test_a_removed_lesson_leaves_no_call_from_which_it_is_learned_again(home: Ho
 
 def test_clean_with_two_choices_removes_nothing(home: Home) -> None:
     home.run(*LEARN)
-    assert "nothing was removed" in home.run("lessons", "clean", "--all", "--duplicates", "--yes", check=False).stderr
+    assert "什么也没有移除" in home.run("lessons", "clean", "--all", "--duplicates", "--yes", check=False).stderr
     assert len(home.json("lessons", "list")["lessons"]) == 1
 
 
@@ -374,7 +374,7 @@ def test_a_review_shows_past_errors_that_fit_a_file_or_a_diff(home: Home, tmp_pa
     changed = tmp_path / "routes.py"
     changed.write_text("import os\nfrom fastapi import Depends\n", "utf-8")
     shown = home.run("lessons", "review", str(changed)).stdout
-    for part in ("发现历史错误模式", "曾发生 1 次", f"{changed}:2", "建议：循环导入问题，使用延迟导入解决"):
+    for part in ("发现历史错误模式", "发生 1 次", f"{changed}:2", "建议：循环导入问题，使用延迟导入解决"):
         assert part in shown
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1,0 +1 @@\n+from fastapi import Depends\n"
     (found,) = home.json("lessons", "review", "--diff", stdin=diff)["findings"]

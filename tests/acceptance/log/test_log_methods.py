@@ -83,7 +83,7 @@ class TestQuarantine:
         assert events_with_two_refused[0] in home.run("quarantine", "list").stdout
         assert home.json("quarantine", "retry", events_with_two_refused[1])["released"] == [events_with_two_refused[1]]
         assert home.json("quarantine", "drop")["released"] == [events_with_two_refused[0]]
-        assert "nothing is in quarantine" in home.run("quarantine", "list").stdout
+        assert "没有被搁置的事件" in home.run("quarantine", "list").stdout
         failed = home.run("--json", "quarantine", "drop", "evt_unknown", check=False)
         assert (failed.returncode, failed.stdout) == (2, "")
         assert json.loads(failed.stderr)["error"]["data"]["field"] == "eventIds"
@@ -107,7 +107,7 @@ class TestWatermarks:
         for far in ("4", "99999999"):
             wrong = home.run("watermarks", "set", "far", far, check=False)
             assert (wrong.returncode, wrong.stdout) == (2, "")
-            assert "newest is 3" in wrong.stderr
+            assert "最新的是 3" in wrong.stderr
         assert home.json("watermarks", "get", "far")["position"] == 0
         assert home.json("watermarks", "set", "far", "3")["eventId"] == events_with_two_refused[2]
 
@@ -118,8 +118,8 @@ class TestWatermarks:
         assert home.json("events", "read", '{"after": 3}') == {"events": [], "nextOffset": 3}
         wrong = home.run("events", verb, '{"after": 4}', *flags, check=False)
         assert (wrong.returncode, wrong.stdout) == (2, "")
-        assert "newest is 3" in wrong.stderr
-        assert "begin at 0" in wrong.stderr
+        assert "最新的是 3" in wrong.stderr
+        assert "从 0 开始" in wrong.stderr
 
     @pytest.mark.usefixtures("events_with_two_refused")
     def test_a_consumer_at_a_damaged_event_continues(self, home: Home) -> None:
@@ -138,7 +138,7 @@ class TestWatermarks:
         assert home.json("watermarks", "set", "mine", "evt_1") == offset
         assert home.json("watermarks", "get", "mine") == offset
         refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)
-        assert (refused.returncode, "no event has this id" in refused.stderr) == (2, True)
+        assert (refused.returncode, "没有这个编号的事件" in refused.stderr) == (2, True)
 
     @pytest.mark.parametrize("name", ["document", "document.on_disk", "recall"])
     def test_other_programs_cannot_move_internal_offsets(self, home: Home, name: str) -> None:
@@ -178,7 +178,7 @@ class TestVerify:
         (problem,) = verdict["problems"]
         assert problem["what"].startswith(what)
         assert problem["examples"] == [events_with_two_refused[2]]
-        assert "NOT sound" in home.run("events", "verify", check=False).stdout
+        assert "有损坏" in home.run("events", "verify", check=False).stdout
 
 
 class TestTail:

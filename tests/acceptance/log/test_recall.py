@@ -49,7 +49,7 @@ def test_days_and_oddly_named_folders_are_found(home: Home) -> None:
 def test_a_command_indexes_if_no_sidecar_runs(home: Home) -> None:
     home.json("events", "append-batch", json.dumps(facts(*FACTS)))
     assert home.json("search", "火锅")["hits"][0]["text"] == FACTS[1]
-    assert "nothing found" in home.run("search", "直升机").stdout
+    assert "没有找到" in home.run("search", "直升机").stdout
 
 
 def test_a_context_fits_the_message_or_is_empty(home: Home) -> None:

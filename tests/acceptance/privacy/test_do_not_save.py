@@ -163,7 +163,7 @@ def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says
     assert "没有会话编号的内容都不保存" in told
     assert files_containing(home, secret) == []
     assert secret not in home.run("load").stdout
-    assert "not recorded: not to be saved" in home.run("update", after, "好").stdout
+    assert "没有记录：用户要求不保存" in home.run("update", after, "好").stdout
     assert "没有保存过可清除的对话" in home.run("remember", "不要保存").stdout
     assert home.json("remember", "记住这个")["done"]
     home.run("update", after, "好")
@@ -277,7 +277,7 @@ def test_the_text_of_a_message_is_kept_only_if_messages_are_stored(home: Home, s
     if stores == "false":
         payload = {"role": "user", "content_length": len(word)}  # type: ignore[dict-item]
         assert appended["withoutText"] == [event_id]
-        assert "without its text" in home.run("events", "append", json.dumps(message("s1", word))).stdout
+        assert "没有保存原文" in home.run("events", "append", json.dumps(message("s1", word))).stdout
         home.run("events", "append-batch", json.dumps([message("s1", word)]))
     assert appended["events"][0]["payload"] == payload
     assert bool(files_containing(home, word)) is (stores == "true")

@@ -173,7 +173,7 @@ def test_the_command_line_forgets_with_and_without_a_sidecar(home: Home) -> None
     home.run("insights", "report")
     assert f"forgotten {ids[1]}" in home.run("forget", ids[1]).stdout
     assert files_naming(home, second) == []
-    assert "nothing to forget" in home.run("forget", ids[1]).stdout
+    assert "没有可忘记的" in home.run("forget", ids[1]).stdout
 
 
 def test_the_command_line_corrects_everything_that_a_new_rule_finds_without_a_sidecar(home: Home) -> None:
@@ -255,4 +255,4 @@ def test_a_query_without_words_is_refused_with_any_other_option(home: Home) -> N
     home.json("events", "append", json.dumps({"type": "x", "payload": {"a": "b"}}))
     refused = home.run("forget", "--query", "\u3000", "--since", "2020-01-01", check=False)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "query holds no words" in refused.stderr
+    assert "query 中没有词" in refused.stderr

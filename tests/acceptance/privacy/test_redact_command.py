@@ -33,7 +33,7 @@ def test_a_dry_run_counts_by_kind_and_changes_nothing(home: Home, notes: Path) -
     assert (told["total"], told["written"]) == (4, None)
     assert notes.read_bytes() == TEXT.encode()
     shown = home.run("redact", str(notes)).stdout
-    assert "nothing was changed" in shown
+    assert "什么也没有改动" in shown
     assert PHONE not in shown
 
 

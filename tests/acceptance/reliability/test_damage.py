@@ -192,7 +192,7 @@ def test_whatever_looks_first_when_the_database_is_gone_the_event_files_bring_it
     delete_all(home.database)
     looked = home.run(*command, check=False)
     assert looked.returncode != 0, "an empty memory is no answer"
-    assert "held a memory" in looked.stdout + looked.stderr
+    assert "曾保存记忆" in looked.stdout + looked.stderr
     with Sidecar(home) as sidecar:
         assert warning_named(sidecar.call("sync/status")["document"], "database_salvaged")
         assert question_counts(sidecar.load()["document"]) == dict.fromkeys(LINES[:2], 1)
@@ -329,8 +329,8 @@ def test_a_pipe_or_a_folder_in_the_place_of_the_database_is_named_and_nobody_wai
         make(home.database)
         looked = home.run("doctor", check=False)
         assert looked.returncode == 1
-        assert "is no ordinary file" in looked.stdout
-        assert "Move it away" in looked.stdout
+        assert "不是普通文件" in looked.stdout
+        assert "请把它移走" in looked.stdout
         home.database.unlink() if make is os.mkfifo else home.database.rmdir()
     with Sidecar(home) as sidecar:
         assert question_counts(sidecar.load()["document"]) == {LINES[0]: 1}

@@ -76,7 +76,7 @@ def test_what_only_reads_answers_from_the_last_commit_and_says_so(home: Home) ->
     for command, expected in READS.items():
         done = home.run(*command, check=False)
         assert done.returncode == 0, (command, done.stderr)
-        assert "the file may be behind" in done.stderr, command
+        assert "文件可能还没跟上" in done.stderr, command
         assert expected in done.stdout, command
 
 

@@ -31,6 +31,7 @@ from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.log.model import Event
 from sync.system import atomic_swap
+from sync.texts.language import LanguageChoice
 from sync.understanding.service import FactService
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
@@ -60,7 +61,8 @@ class DailyHarness:
         self.project = device.folder / "项目"
         for folder in (self.home, self.project):
             folder.mkdir(exist_ok=True)
-        shelf, self.places = RecordsCache(device.log), PageFolders(self.home)
+        self.language = LanguageChoice()
+        shelf, self.places = RecordsCache(device.log), PageFolders(self.home, self.language)
         deeds = RecordService(device.log, shelf, self.places, device.intake, REDACTOR, device.clock)
         kept = device.folder / "profiles" / profile / "daily"
         self.checkpoints, self.other_checkpoints = kept, list[Path]()

@@ -6,9 +6,9 @@ from sync.context.budgets import ITEM_CHARS
 from sync.context.model import Memory
 from sync.context.turn_block import defanged, excerpt, newer_note, turn_block
 from sync.recall.ranking.bm25 import term_weights
-from sync.recall.text.echo_filter import LINE_PREFIX, strip_recalled_context
+from sync.recall.text.echo_filter import LINE_PREFIXES, strip_recalled_context
 from sync.recall.text.tokenizer import content_terms
-from sync.texts.language import Language
+from sync.texts.language import ZH, Language
 from tests.unit.context.test_known_facts import fact
 from tests.unit.recall.examples import hit
 
@@ -33,7 +33,7 @@ def test_a_block_is_newest_first_within_its_budget_and_empty_without_hits() -> N
     asked = term_weights(content_terms("火锅"))
     whole, chosen = turn_block(hits, asked, fence="k3v9", max_chars=2_000, own_device_ids={"device-a"})
     assert [one.item.item_id for one in chosen] == [3, 2, 1]
-    assert f"- {LINE_PREFIX}2026-02-02 用户说】第三件：火锅" in whole
+    assert f"- {LINE_PREFIXES[ZH]}2026-02-02 用户说】第三件：火锅" in whole
     tight, kept = turn_block(hits, asked, fence="k3v9", max_chars=len(whole) - 1, own_device_ids={"device-a"})
     assert len(tight) < len(whole)
     assert [one.item.item_id for one in kept] == [3, 1], "the best ones, of those that fit"
@@ -61,7 +61,7 @@ def test_a_line_names_whose_words_it_is_and_loses_its_force() -> None:
         own_device_ids={"device-a"},
     )
     (line,) = (said for said in block.splitlines() if said.startswith("- "))
-    assert line.startswith(f"- {LINE_PREFIX}2026-02-02 工具记录，其他设备】")
+    assert line.startswith(f"- {LINE_PREFIXES[ZH]}2026-02-02 工具记录，其他设备】")
     assert "memory-k3v9" not in line
     assert line.count("【") == 1, "no second author within a line"
     assert strip_recalled_context(line) == ""
@@ -75,7 +75,7 @@ def test_an_exchange_is_a_line_with_its_question_and_the_answer_of_the_model() -
     )
     (line,) = (one for one in block.splitlines() if one.startswith("- "))
     assert line.startswith(
-        f"- {LINE_PREFIX}2026-02-02 用户说】用户问：蓝牙耳机断连怎么办；AI 答：先删除配对记录再重连。"
+        f"- {LINE_PREFIXES[ZH]}2026-02-02 用户说】用户问：蓝牙耳机断连怎么办；AI 答：先删除配对记录再重连。"
     )
     assert "http://" not in line
     assert "`" not in line
@@ -99,5 +99,5 @@ def test_a_candidate_is_quoted_and_what_was_replaced_says_by_what() -> None:
     likely = Memory(hit(1, "我下周搬去苏州"), "我下周搬去苏州", is_candidate=True)
     former = Memory(hit(2, "我住在北京"), "我住在北京", note=newer_note(fact("location"), Language.ZH, is_over=True))
     block, _ = turn_block([likely, former], {}, fence="k3v9", max_chars=900, own_device_ids={"device-a"})
-    assert f"{LINE_PREFIX}2026-02-02 用户说，待确认】“我下周搬去苏州”" in block
+    assert f"{LINE_PREFIXES[ZH]}2026-02-02 用户说，待确认】“我下周搬去苏州”" in block
     assert "我住在北京（已过时；2026-11-01 起：location）" in block

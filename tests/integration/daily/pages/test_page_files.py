@@ -61,6 +61,24 @@ async def recorded(harness: DailyHarness) -> list[str]:
     return [event.payload["topic"] for event in await harness.device.events() if event.type == SESSION_RECORDED]
 
 
+async def test_a_new_page_has_the_language_chosen_and_an_existing_one_keeps_its_headings(tmp_path: Path) -> None:
+    async with open_daily_harness(tmp_path) as harness:
+        await harness.record("一", "事实")
+        harness.language.setting = "en"
+        await harness.record("two")
+        await harness.service.record_service.add("2026-02-01", None, normalised_content("three", ["fact"]), None, ())
+        await harness.service.reconcile()
+        assert harness.page().read_text("utf-8").startswith("# 2026-02-02 对话记忆\n")
+        assert topics_on(harness.page()) == ["一", "two"]
+        english = harness.page(name="2026-02-01.md").read_text("utf-8")
+        assert english.startswith("# 2026-02-01 Conversation memory\n")
+        assert "### Topic\nthree\n\n### Key facts\n- fact\n" in english
+        assert (harness.root / "summary.md").read_text("utf-8").startswith("# Summary of the memory\n\n2 days, 3 conv")
+        change(harness.page(name="2026-02-01.md"), "- fact", "- other")
+        await harness.service.reconcile()
+        assert "- other" in harness.page(name="2026-02-01.md").read_text("utf-8")
+
+
 class TestSavedMeanwhile:
     async def test_what_a_hand_saves_before_the_page_is_written_is_taken_in_by_the_next_round(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

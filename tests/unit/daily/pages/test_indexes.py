@@ -5,6 +5,7 @@ import json
 from sync.daily.model import normalised_content
 from sync.daily.pages.indexes import DayFile, keywords_json, summary_md
 from sync.daily.pages.page_format import DayPage, PageSession, render
+from sync.texts.language import ZH
 from tests.unit.daily.examples import DAY, record
 
 
@@ -21,5 +22,5 @@ def test_the_index_and_the_summary_list_the_sessions_of_the_pages() -> None:
     assert entry["project"] == "/家/项目"
     assert lines[entry["line_range"][0] - 1].startswith("## Session 1")
     assert lines[entry["line_range"][1] - 1] == "/家/项目"
-    assert "- 2026-01-29 #1 火锅" in summary_md(files)
-    assert "#吃饭" in summary_md(files)
+    assert "- 2026-01-29 #1 火锅" in summary_md(files, ZH)
+    assert "#吃饭" in summary_md(files, ZH)

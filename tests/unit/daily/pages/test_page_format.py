@@ -8,6 +8,7 @@ from sync.daily.model import Code, normalised_content, parse_time
 from sync.daily.pages.page_format import DayPage, PageSession, line_ranges, render, split_page
 from sync.daily.pages.page_format import parse as parse_page
 from sync.errors import InvalidInput, TooLarge
+from sync.texts.language import Language
 from tests.unit.daily.examples import DAY, FIRST, SEED
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
@@ -33,13 +34,14 @@ class TestPage:
         assert render(page) == SEED
         assert parse_page(SEED) == page
 
-    @given(NOTES)
-    def test_what_is_written_is_read_as_it_was(self, notes: tuple[PageSession, ...]) -> None:
-        assert parse_page(render(DayPage(DAY, notes))).sessions == notes
+    @given(NOTES, st.sampled_from(Language))
+    def test_what_is_written_is_read_as_it_was(self, notes: tuple[PageSession, ...], language: Language) -> None:
+        page = DayPage(DAY, notes, language)
+        assert parse_page(render(page)) == page
 
-    @given(NOTES)
-    def test_line_ranges_are_those_of_the_file(self, notes: tuple[PageSession, ...]) -> None:
-        page = DayPage(DAY, notes)
+    @given(NOTES, st.sampled_from(Language))
+    def test_line_ranges_are_those_of_the_file(self, notes: tuple[PageSession, ...], language: Language) -> None:
+        page = DayPage(DAY, notes, language)
         lines = render(page).split("\n")
         for number, (first, last) in line_ranges(page).items():
             assert lines[first - 1] == f"## Session {number} - 10:30:45"
