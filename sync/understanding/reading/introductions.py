@@ -2,68 +2,36 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from itertools import islice
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 Reason = Literal["introduced", "worked on"]
 
-_ASKS: Final = re.compile(
-    r"""(?ix)
-    [?？]["”」』）)\s]*$ | [吗嘛么][\s。！!~～…]*$
-    |(?<!无论)(?<!不管)(?<!不知道)(?<!没)(?:怎么|咋|为什么|为啥|哪[里儿个些种款家]|多少(?!有点)|什么(?!都|的)|啥(?!都))[^，,。]{0,24}$
-    |(?:是不是|能不能|有没有|可不可以|算不算|要不要|该不该|行不行|好不好|对不对|会不会|可以不)[^，,。]{0,24}$
-    |^\W*(?:(?:and|so|but|ok|also|hey|hi|then)[ ,]+)*
-     (?:what(?:'s|s)?|which|who|how(?:'s)?|why|when|where|whats|(?:is|are|was|were|can|could|do|does|did|should|would|has|have|am|will)
-     \s(?:i|you|u|we|he|she|it|they|there|this|that|these|those|the|a|an|my|your|anyone)\b)
-    """
+_DATA: Final[Mapping[str, Any]] = tomllib.loads(
+    resources.files(__package__).joinpath("introductions.toml").read_text("utf-8")
 )
-_ASKS_ABOUT: Final = re.compile(
-    r"""(?ix)
-    (?:这|那|此)(?:样|么做|句话|段话|个?说法|种说法|话|些话|段|句|条|样做|样说)?[^，,。我]{0,6}
-       (?:(?:安全|对的?|靠谱|可信|可靠|是真的|真的|合理)(?:吗|么|嘛|[?？])|对不对|什么意思|啥意思|几个意思)
-    |^[^我]{0,8}(?:什么意思|啥意思)[?？。\s]*$
-    |\b(?:is|are|was)\s(?:this|that|it|he|she|they|what\s\w+\ssaid)\s(?:really\s|actually\s|even\s)?
-       (?:true|right|safe|real|legit|correct|accurate|a\sscam|grammatical)\b
-    |\bwhat\s(?:does|do|did)\s(?:this|that|it|he|she|they)\smean\b|\bfact.?check\b
-    """
-)
+_PATTERNS: Final = {name: re.compile(text) for name, text in _DATA["patterns"].items()}
+_ASKS: Final = _PATTERNS["asks"]
+_ASKS_ABOUT: Final = _PATTERNS["asks_about"]
 _COLON: Final = re.compile(r"[:：](?!//|\d|[)(DPpo/\\-])|(?<=\s)[-–—→👉]{1,2}(?=\s)|→|👉|——")
 _FIRST_PERSON: Final = re.compile(r"(?i)我|咱|俺|本人|\b(?:i|i'm|im|i've|i'd|my|we|we're|our)\b")
 _DIRECT_SPEECH: Final = re.compile(r"^[^我咱]{1,24}(?:说|写道|表示|回|讲)[，,]\s*(?=我|咱|俺)")
 _SAID_FOR: Final = re.compile(r"(?:就说|就写|你就回|回他说|回她说)(?!明)")
 _ENGLISH_WORD: Final = re.compile(r"[a-z][a-z'.-]*", re.IGNORECASE)
-_NEXT_TEXT: Final = re.compile(
-    r"(?i)(?:这|那|下面|以下|下列|如下)[一两几]?(?:[句段首篇封条则份个]|些|的)?"
-    r"|\b(?:this|these|below|following|the text)\b"
-)
-_ASKS_FOR: Final = re.compile(
-    r"(?i)帮|请|看看|看下|你看|统计|转成|把|拆|改"
-    r"|\b(?:please|pls|can you|could you|need|make|convert|mark|spot|put|turn|fix)\b"
-)
-_POINTS_AT: Final = re.compile(
-    r"(?i)(?:这|那|下面|以下|下列)(?:[段句篇封首份条则张里]|几[行句段条]|些[行句话]|是|个(?:说明|订阅|表|邮件|通知|网[页站址]|页面|链接|帖|文件|脚本|文档|回复|对话))"
-    r"|说明书|聊天记录|群聊|日志|邮件签名|聊天日志|录音转|转文字|OCR|逐字稿|留言簿|备注里|登记表|会议纪要|(?:看看|看一?下|总结一下|翻译一下|瞧瞧)[\\s:：。]*$"
-    r"|\b(?:this|these|those|the following|below)\b"
-    r"(?! (?:week|month|year|time|is|isn't|was|weekend|morning|evening|project|repo))"
-    r"|\b(?:transcript|chat log|speech to text|ocr|readme|contributing)\b"
-)
-_REQUEST: Final = re.compile(
-    r"(?i)\W*(?:(?:请|麻烦|帮我|帮忙|给我|你|能不能|可以|please|pls|plz|can|could|u|you|now|then|and|so|ok|okay|hey|hi|just)[\s,，]*)*"
-)
+_NEXT_TEXT: Final = _PATTERNS["next_text"]
+_ASKS_FOR: Final = _PATTERNS["asks_for"]
+_POINTS_AT: Final = _PATTERNS["points_at"]
+_REQUEST: Final = _PATTERNS["request"]
 _LONGEST_HEAD: Final = 160  # characters; what comes later in a sentence introduces nothing
 _SHORT_HEAD: Final = 12  # characters of Chinese, and twice as many of English, before a colon: a name
 
 
 @cache
-def _data() -> dict[str, str]:
-    return tomllib.loads(resources.files(__package__).joinpath("introductions.toml").read_text("utf-8"))
-
-
-@cache
 def _words(name: str) -> frozenset[str]:
-    return frozenset(_data()[name].split())
+    return frozenset(_DATA[name].split())
 
 
 @cache
@@ -75,7 +43,7 @@ def _any_of(name: str) -> re.Pattern[str]:
 
 @cache
 def _agent() -> re.Pattern[str]:
-    return re.compile(_data()["agent"].replace("\n", ""))
+    return re.compile(_DATA["agent"].replace("\n", ""))
 
 
 def asks(text: str) -> bool:

@@ -7,10 +7,12 @@ A line break alone says nothing. What has no such form may still be another's; t
 """
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
+from importlib import resources
 from typing import Final
 
 import msgspec
@@ -75,47 +77,24 @@ _Span = tuple[int, int, Foreign]
 
 CJK: Final = "\u3400-\u9fff"
 _HAS_CJK: Final = re.compile(f"[{CJK}]")
-_FENCE: Final = re.compile(
-    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|/\*.*?\*/|^#{1,6} .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
-)
-_LETTER_FROM: Final = re.compile(
-    r"^(?:From|To|Cc|Subject|Date|发件人|收件人|抄送|主题)\s?[:：].*"
-    r"|^(?:尊敬的|亲爱的|Dear )(?!(?:ai|assistant|chat|小白)\b)[^\n：:，,]{1,30}[：:，,](?:[^\n]*\S[^\n]*|\s*\n.*)"
-    r"|^--\s*$.*?(?=\n\s*\n|\Z)",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)
-_ROW: Final = re.compile(r"^[^,;，。\s][^,;，。]*(?:[,;](?![\s\d])[^,;，。]+)+(?:，[^,;]*)?$")
-_SPEAKER: Final = re.compile(
-    r"^\s*(?:\[?[\d:.\s]{4,}\]?\s*)?(?P<who>[^\s:：，,。]{1,8}|[A-Z][\w'. ]{0,14})[:：](?!//)\s*(?P<words>\S.*)"
-)
-_TAGS: Final = re.compile(
-    r"<([A-Za-z][\w-]*)\b[^<>\n]*>.*?(?:</\1\s*>|\Z)|<[|!?/][^<>\n]*>[^\n]*"
-    r"|^\[/?[\w ]{3,20}\].*?(?:^\[/?[\w ]{3,20}\][^\n]*|\n\s*\n|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-_QUOTES: Final = re.compile(
-    r"“[^”]{2,1500}”|「[^」]{2,1500}」|『[^』]{2,1500}』|《[^》\n]{1,80}》|\"[^\"]{2,1500}\"|‘[^’\n]{2,400}’"
-    r"|(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){2,400}'(?!\w)|`[^`\n]+`"
-)
-_MACHINE_LINE: Final = re.compile(
-    r"""(?x)
-    ^\s*(?:\|.*\||\$\s\w|//|/\*|\*/|\#!|@@|[-+]{3}\s\w|at\s[\w.$]+\(|Traceback|File\s")   # tables, shells, code, traces
-    |^\s*\#{1,6}\s|^\s*(?:\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d)[\sT]                           # headings, log lines
-    |\b(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b[\s:\]]|[{};]\s*$|\w\.\w+\(|\w\(\)|=>\s*[{(]|[{\[]\s*"\w
-    |^\s*(?:const|let|var|def|class|function|return|import|from\s\S+\simport|SELECT|INSERT|UPDATE|export|if\s*\()\b.*[=({;:]
-    |\w\s?={2,3}\s?["'\w]|^\s*[\w.-]+=["'\w/]|\t.*\t|^[^,，。\s]+(?:,[^,，。\s]+){3,}$|^\s*[\w-]+:\s*[{\["'|>]
-    |[\u2028\u2029\x85\x0b\x0c]|^(?:[ ]{4,}|[ ]*\t)\S
-    """
-)
+_PATTERNS: Final = {
+    name: re.compile(text)
+    for name, text in tomllib.loads(resources.files(__package__).joinpath("segments.toml").read_text("utf-8"))[
+        "patterns"
+    ].items()
+}
+_FENCE: Final = _PATTERNS["fence"]
+_LETTER_FROM: Final = _PATTERNS["letter_from"]
+_ROW: Final = _PATTERNS["row"]
+_SPEAKER: Final = _PATTERNS["speaker"]
+_TAGS: Final = _PATTERNS["tags"]
+_QUOTES: Final = _PATTERNS["quotes"]
+_MACHINE_LINE: Final = _PATTERNS["machine_line"]
 _QUOTED_LINE: Final = re.compile(r"^\s*(?:>|＞|\|\s)")
-_ITEM: Final = re.compile(r"^\s*(?:[-*+•·▪●○–—→]\s?|\(?\d{1,2}[.)、）]\s?|[①-⑳])(?=\S)")
-_FIELD: Final = re.compile(r"^\s*[^\s:：，,。！!？?](?:[^:：，,。！!？?]{0,15})[:：](?!//)\s*\S")
-_END: Final = re.compile(
-    r"[。！？!?…]+[”」』\"’)）]*|(?<![\d.])\.{2,}(?=\s|$)|(?<=[^\s.])\.(?=[\s\"”)]|$)[\"”)]*|[~～]{2,}|(?<=[\u3400-\u9fff])\.(?=[\u3400-\u9fff])"
-)
-_ABBREVIATION: Final = re.compile(
-    r"(?i)(?:\b(?:e\.g|i\.e|vs|mrs?|ms|dr|prof|st|etc|no|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)|\b[A-Z]|\d)\.$"
-)
+_ITEM: Final = _PATTERNS["item"]
+_FIELD: Final = _PATTERNS["field"]
+_END: Final = _PATTERNS["end"]
+_ABBREVIATION: Final = _PATTERNS["abbreviation"]
 _CUTS: Final = {
     True: re.compile(
         rf"[，,；;（）()｜|]+|[:：]+(?!//|\d)|——+|—|(?<=[{CJK}])\s+(?=[{CJK}])|\s{{2,}}|\s//\s|\s/\s|(?<=\s)[-–→]\s|[~～]+"
