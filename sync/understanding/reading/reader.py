@@ -192,11 +192,11 @@ def _of_forms(
 ) -> Iterator[_Choice]:
     """The statements of the forms in a sentence: it is parted where the next one begins."""
     is_field = sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
-    is_mixed = is_mixed or (score is None and is_field)
     for place, form in enumerate(parts):
         if (level := _level_of_form(form, score, is_mixed=is_mixed)) is not None:
             first = form.clause if place else 0
             last = parts[place + 1].clause - 1 if place + 1 < len(parts) else len(sentence.clauses) - 1
+            level = Level.LIKELY if is_field else level  # the name before the colon may be a speaker's
             yield _Choice(number, form.clause, first, last, level, form, score)
 
 

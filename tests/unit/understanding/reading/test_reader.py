@@ -92,3 +92,7 @@ def test_beside_the_words_of_another_a_form_alone_is_only_likely() -> None:
     alone, beside = read_statements("我对花生过敏"), read_statements("群公告：明天聚餐\n我对花生过敏")
     assert [one.level for one in alone] == [Level.CERTAIN]
     assert [one.level for one in beside] == [Level.LIKELY]
+
+
+def test_behind_a_name_and_a_colon_a_form_is_only_likely() -> None:
+    assert [one.level for one in read_statements("小明：以后都用 Vim\n小红：好的")] == [Level.LIKELY]
