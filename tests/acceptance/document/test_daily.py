@@ -21,21 +21,23 @@ def pages(home: Home) -> list[Path]:
 
 def test_every_command_of_the_seed_from_the_shell_in_both_languages(home: Home) -> None:
     def say(text: str) -> dict[str, object]:
-        answer: dict[str, object] = home.json("remember", text)
+        answer: dict[str, object] = home.json("remember", text, "--session-id", session)
         return answer
 
-    chinese = "记住这个：火锅店在湖边", "搜索记忆: 火锅店", "查看今日记忆", "删除记忆: 火锅店"
-    english = "save this: hot pot", "search memory: hot pot", "today's memory", "delete memory: hot pot"
-    for save, search, today, delete, clean, settings, skip in (
+    chinese = "火锅店在湖边", "记住这个", "搜索记忆: 火锅店", "查看今日记忆", "删除记忆: 火锅店", " 确认"
+    english = "The hot pot place is by the lake", "save this", "search memory: hot pot", "today's memory"
+    for told, save, search, today, delete, confirm, clean, settings, skip in (
         (*chinese, "清理旧记忆", "记忆设置", "不要保存"),
-        (*english, "clean up old memories", "memory settings", "don't save"),
+        (*english, "delete memory: hot pot", " confirm", "clean up old memories", "memory settings", "don't save"),
     ):
-        home.run("update", "你好", "好")
+        session = told
+        home.run("update", "--session-id", session, told, "好")
         assert say(save)["done"]
         assert len(pages(home)) == 1
         assert say(search)["done"]
         assert "##" in str(say(today)["page"])
-        assert say(delete)["done"]
+        assert not say(delete)["done"], "it asks first"
+        assert say(delete + confirm)["done"]
         assert not say(search)["done"]
         assert say(clean)["command"] == "clean"
         assert "recording" in json.dumps(say(settings))

@@ -380,8 +380,8 @@ class TestOddFiles:
         assert stat.S_IMODE(home.file.stat().st_mode) == 0o640
 
     def test_no_message_can_become_structure(self, home: Home, sidecar: Sidecar) -> None:
-        for message in STRUCTURE:
-            sidecar.update(f"{message}\n{message}", f"{message}\n\n{message}\n## 重要对话记录")
+        for number, message in enumerate(STRUCTURE):
+            sidecar.update(f"{message}\n{message}\n解释{number}", f"{message}\n\n{message}\n## 重要对话记录")
         sidecar.update("之后")
         wait_for_lines(home, "用户问：之后")
         text = read(home)

@@ -55,7 +55,7 @@ def test_a_canary_kept_under_older_rules_is_found_nowhere_afterwards(
     canary, kept = unique_text("蓝猫7"), unique_text("留下")
     with Sidecar(home) as sidecar:
         sidecar.log_in(user.email, user.password)
-        sidecar.update(f"我的代号叫 {canary}，记住", kept)
+        sidecar.update(f"{canary} 是什么？", kept)
         wait_for_lines(home, canary)
         wait_until_synced(sidecar)
     with Sidecar(other) as sidecar:
@@ -96,13 +96,13 @@ def test_a_running_sidecar_carries_it_out(tmp_path: Path) -> None:
     home = Home(tmp_path / "a", REDACTION__PATTERNS=PATTERNS)
     loose = Home(tmp_path / "a")
     with Sidecar(loose) as sidecar:
-        sidecar.update("我的代号叫 蓝猫77ab，记住")
+        sidecar.update("蓝猫77ab 是什么？")
     with Sidecar(home) as sidecar:
         told = home.json("redact", "--log", "--apply")
         assert told["counts"] == {"自定义": 1}
         wait_until(lambda: "蓝猫77ab" not in home.file.read_text("utf-8"))
         assert sidecar.call("redaction/rescan")["corrected"] == []
-        assert "我的代号叫 [自定义]，记住" in sidecar.load()["document"]
+        assert "[自定义] 是什么？" in sidecar.load()["document"]
 
 
 def test_what_retention_archived_is_corrected_in_its_archive_on_the_server_and_elsewhere(
