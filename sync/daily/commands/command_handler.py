@@ -368,7 +368,8 @@ def _with_fact(reply: CommandReply, known: FactReply | None) -> CommandReply:
     if known is None or not known.done:
         return reply
     text = known.chinese if reply.command.is_chinese else known.english
-    return replace(reply, done=True, message=f"{reply.message}\n{text}" if reply.done else text)
+    said = [reply.message] if reply.done and reply.message != text else []
+    return replace(reply, done=True, message="\n".join([*said, text]))
 
 
 def _reply(
