@@ -85,7 +85,8 @@ test('an app with another locale gets the English template and messages', async 
   const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**Last updated**'));
   assert.deepEqual(lines(ENGLISH.template), lines(document));
   assert.equal(supervisor.snapshot.message, ENGLISH.states.running);
-  assert.match(await memory.buildSystemPrompt('You are Xiaobai.'), /^You are Xiaobai\.\n\n## 📝 User memory/);
+  await memory.updateAIMemory('I live in Leeds', 'Noted.');
+  assert.match(await memory.buildSystemPrompt('You are Xiaobai.'), /^You are Xiaobai\.\n[^]*remembers about the user[^]*I live in Leeds/);
   const alone = createMemory({ client: answering(down), locale: 'de-DE' });
   assert.equal(await alone.loadAIMemory(), ENGLISH.template);
   assert.equal(await alone.buildSystemPrompt(''), ENGLISH.promptWithoutMemory);

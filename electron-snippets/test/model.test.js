@@ -62,7 +62,8 @@ test('an answer as real models give it is read: thoughts, a fence, another width
   };
   const { memory, supervisor } = await withModel(t, { complete });
   await talk(memory, [long, ...MESSAGES.slice(1)]);
-  await until(async () => (await model(supervisor))?.recorded >= 1, 'the operation is recorded');
+  const isAnswered = ({ calls, waiting }) => calls > 0 && waiting === 0;
+  await until(async () => isAnswered(await model(supervisor)), 'the exchanges are read');
   assert.ok((await statements(supervisor)).includes('我从今年起不再吃坚果，严重的会喘不上气'));
   assert.equal((await model(supervisor)).refused, 0);
 });
