@@ -17,6 +17,7 @@ NON_KEY_SUFFIXES = (
     ".rules",
     ".order",
     ".begun",
+    ".announced",
     ".end",
     ".returned",
     ".model_day",

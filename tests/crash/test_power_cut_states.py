@@ -67,7 +67,7 @@ async def test_after_a_power_cut_the_file_is_whole_nothing_is_lost_and_nothing_i
     leave(tmp_path, state, old, new)
     async with open_app(settings, AppMode.SIDECAR) as app:
         await app.reconcile_memory_file()
-        expected = {"早先": 1, "刚才": 1} if state.before else {"刚才": 1}
+        expected = {"早先的问题": 1, "刚才的问题": 1} if state.before else {"刚才的问题": 1}
         assert question_counts(settings.memory_file.read_text("utf-8")) == expected
         assert settings.memory_file.read_bytes() == new
         assert [event.type for event in (await app.log.read(Query())).events] == ["exchange_recorded"] * len(expected)
@@ -79,10 +79,10 @@ async def version_stored_and_not_written(settings: Settings, *, before: bool) ->
     """The bytes that were in the file, and those of the version that the database has by now."""
     if before:
         async with open_app(settings, AppMode.HELPER) as app:
-            await say(app, "早先")
+            await say(app, "早先的问题")
     old = settings.memory_file.read_bytes() if before else None
     async with open_app(settings, AppMode.GUEST) as app:
-        await say(app, "刚才")
+        await say(app, "刚才的问题")
         version = await app.document.versions.catch_up()
     assert version is not None
     return old, version.snapshot.document.data

@@ -33,9 +33,9 @@ def test_ids_of_programs_and_an_import_leave_two_devices_equal(tmp_path: Path, l
         for one, words in ((a, "zqaaa said at a"), (b, "zqbbb said at b")):
             event = {"event_id": "n-1", "type": "note", "payload": {"content": words}}
             assert one.call("events/append", event=event)["eventIds"] == ["n-1"]
-        a.update("我用 vim 编辑器写代码")
+        a.update("我在用 vim 编辑器")
         a.call("archive/export", path=str(path))
-        a.update("我用 emacs 编辑器写代码")
+        a.update("我在用 emacs 编辑器")
         b.call("archive/import", path=str(path))
         for one in (a, b, a, b):
             one.call("sync/now")
@@ -43,7 +43,7 @@ def test_ids_of_programs_and_an_import_leave_two_devices_equal(tmp_path: Path, l
         b.call_until("events/read", lambda got: events_in(got) == events_in(a.call("events/read", **wanted)), **wanted)
         wanted = {"status": "all"}
         facts = facts_in(a.call("understanding/facts", **wanted))
-        assert {"我用 vim 编辑器写代码", "我用 emacs 编辑器写代码"} <= {statement for _, statement, _ in facts}
+        assert {"我在用 vim 编辑器", "我在用 emacs 编辑器"} <= {statement for _, statement, _ in facts}
         b.call_until("understanding/facts", lambda got: facts_in(got) == facts, **wanted)
         for one in (a, b):
             status = one.call("sync/status")
@@ -56,7 +56,7 @@ def test_ones_own_archive_before_a_login_is_what_the_account_has(
     tmp_path: Path, local_cloud: Cloud, user: User
 ) -> None:
     homes = [Home(tmp_path / name, device=f"device-{name}", **cloud_settings(local_cloud)) for name in "ab"]
-    path, words = tmp_path / "a.xbm", "我用 vim 编辑器写代码"
+    path, words = tmp_path / "a.xbm", "我在用 vim 编辑器"
     with Sidecar(homes[0]) as a, Sidecar(homes[1]) as b:
         log_in(a, user)
         a.update(words)

@@ -8,7 +8,7 @@ import pytest
 from sync.errors import InvalidInput
 from sync.log.authorship import ANSWER, PERSON_DOORS, Author, author_of, view_label
 from sync.log.event_catalogue import EVENT_TYPES, INTERNAL_TYPES
-from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE
+from sync.log.event_types import ENTRY_ADDED, EXCHANGE_RECORDED, EXCHANGE_TEXT, MEMORY_FACT, MESSAGE
 from sync.log.ingest import RESERVED_FIELDS, DraftBuilder
 from sync.log.model import DOOR_FIELD, LOCAL_FIELDS, SIGNATURE_FIELD, UNPROVEN_FIELD, Door, Event, Origin
 from tests.support import REDACTOR, event
@@ -37,7 +37,7 @@ def test_no_door_but_a_persons_makes_text_the_users(event_type: str, origin: Ori
         if door in PERSON_DOORS:
             by_file = Author.FILE if door is Door.UPDATE else Author.USER
             expected = {Origin.USER: Author.USER, Origin.IMPORTED: by_file, Origin.TOOL: Author.PROGRAM}
-            by_model = Author.USER if event_type == EXCHANGE_RECORDED else Author.MODEL
+            by_model = Author.USER if event_type in (EXCHANGE_RECORDED, EXCHANGE_TEXT) else Author.MODEL
             assert author is {**expected, Origin.MODEL: by_model, Origin.PEER: Author.PROGRAM}[origin], door
         else:
             assert author is not Author.USER, door
@@ -61,8 +61,9 @@ def test_no_program_sets_a_field_that_says_who_wrote_an_event() -> None:
     assert {DOOR_FIELD, SIGNATURE_FIELD, *LOCAL_FIELDS, "imported_from", "client_id"} <= RESERVED_FIELDS
 
 
-def test_the_answer_of_an_exchange_is_the_models() -> None:
-    exchange = recorded(EXCHANGE_RECORDED, Door.UPDATE, Origin.MODEL)
+@pytest.mark.parametrize("event_type", [EXCHANGE_RECORDED, EXCHANGE_TEXT])
+def test_the_answer_of_an_exchange_is_the_models(event_type: str) -> None:
+    exchange = recorded(event_type, Door.UPDATE, Origin.MODEL)
     assert (author_of(exchange).author, author_of(exchange, ANSWER).author) == (Author.USER, Author.MODEL)
     assert (label(exchange), label(exchange, ANSWER)) == (None, "模型写")
 

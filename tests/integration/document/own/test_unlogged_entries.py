@@ -75,9 +75,9 @@ async def test_each_line_appears_once_here_and_on_the_server(home: Home, damage:
     async with home.app() as app:
         await app.reconcile_memory_file()
         assert lines(home) == before, "nothing was asked yet"
-        await app.memory_service.update(ExchangeInput("然后", "再说"))
+        await app.memory_service.update(ExchangeInput("最后一个问题", "再说"))
         await synced(app)
-        assert lines(home) == before + Counter(["- 用户问：然后", "- AI 答：再说"])
+        assert lines(home) == before + Counter(["- 用户问：最后一个问题", "- AI 答：再说"])
         assert by_type(home) == sent + Counter({"exchange_recorded": 1})
         assert await app.log.find_problems() == []
 
@@ -91,9 +91,9 @@ async def test_each_line_appears_once_without_a_cloud(home: Home, damage: Damage
     damage(home.database)
     async with home.app() as app:
         await app.reconcile_memory_file()
-        await app.memory_service.update(ExchangeInput("然后", "再说"))
+        await app.memory_service.update(ExchangeInput("最后一个问题", "再说"))
         await app.reconcile_memory_file()
-        assert lines(home) == before + Counter(["- 用户问：然后", "- AI 答：再说"])
+        assert lines(home) == before + Counter(["- 用户问：最后一个问题", "- AI 答：再说"])
         after = Counter(event.type for event in (await events_of(app)).values())
         assert after - known == Counter({"exchange_recorded": 1})
 
