@@ -150,12 +150,12 @@ class CommandHandler:
             log = self._daily.events
             events = await log.database.read(current_conversation.last_said, log.device_id, context.session_id)
             said = sorted((str(event.payload.get("question", "")) for event in events), key=len)[-1:]
-        return await self._facts.remember_said(said[0] if said else "", context.session_id, context.project_path)
+        return await self._facts.remember_said("".join(said), context.turns, context.session_id, context.project_path)
 
     async def _remember(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         """Make a fact of the words of a command, or list the facts that are known."""
-        asked, place = command.argument, (context.session_id, context.project_path)
-        lists = command.kind is CommandKind.FACTS
+        asked = self._facts.clean_with(context.turns, command.argument)
+        lists, place = command.kind is CommandKind.FACTS, (context.session_id, context.project_path)
         done = await (self._facts.list_known() if lists else self._facts.remember(asked, *place))
         return _reply(command, done.done, done.chinese, done.english, event_id=done.fact_id)
 

@@ -8,6 +8,7 @@ import msgspec
 from sync.daily.commands.named_facts import named_facts
 from sync.daily.conversation.command_parser import SpokenCommand
 from sync.daily.conversation.command_phrases import CommandKind
+from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.log.model import Event
 from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding.model import MAX_REMEMBERED, REMEMBER, USER_SUBJECT, Fact, FactStatus
@@ -69,8 +70,16 @@ class FactCommands:
             True, f"已记住：{'；'.join(shown)}{zh}", f"Remembered: {'; '.join(shown)}{en}", facts[-1].fact_id
         )
 
-    async def remember_said(self, said: str, session_id: str | None, project_path: str | None) -> FactReply | None:
-        """Make a fact of what the user said; None if that only asks, or is another's words."""
+    def clean_with(self, turns: Sequence[SummaryTurn], words: str) -> str:
+        """Clean words beside the turns of their call: a value that is replaced in one goes from all."""
+        given = [(turn.role == "assistant", turn.text) for turn in turns]
+        return self._redactor.clean_turns([*given, (False, words)])[-1]
+
+    async def remember_said(
+        self, said: str, turns: Sequence[SummaryTurn], session_id: str | None, project_path: str | None
+    ) -> FactReply | None:
+        """Make a fact of what the user said in these turns; None if that only asks, or is another's words."""
+        said = self.clean_with(turns, said)
         if not any(one.foreign is None and not one.is_question for one in read_sentences(said)):
             return None
         return await self.remember(" ".join(said.split()), session_id, project_path)

@@ -59,6 +59,9 @@ DOORS: Final[dict[str, Callable[[Sidecar, Path], Any]]] = {
     "daily/record with a summary": lambda sidecar, _: sidecar.call("daily/record", summary=SUMMARY, force=True),
     "daily/add": lambda sidecar, _: sidecar.call("daily/add", summary=SUMMARY),
     "memory/command with turns": lambda sidecar, _: sidecar.call("memory/command", text="记住这个", turns=TURNS),
+    "memory/command with a wish": lambda sidecar, _: sidecar.call(
+        "memory/command", text=f"记住以后用 {SECRET} 登录", turns=TURNS[:2]
+    ),
     "sessionMeta/upsert": lambda sidecar, _: sidecar.call(
         "sessionMeta/upsert", meta={"session_id": "s", "title": SAID, "summary": f"用 {SECRET}", "tags": [SECRET]}
     ),

@@ -158,8 +158,8 @@ def test_what_other_programs_append_is_nowhere(
 def test_what_is_typed_by_hand_stays_in_the_file_and_in_no_event_log_or_server_row(
     home: Home, sidecar: Sidecar, user: User, local_cloud: Cloud, planted: dict[str, tuple[str, str]]
 ) -> None:
-    sidecar.update("开始")
-    wait_for_lines(home, "开始")
+    sidecar.update("第一句")
+    wait_for_lines(home, "第一句")
     lines = [f"- {sentence}" for _, sentence in planted.values()]
     text = home.file.read_text("utf-8")
     home.file.write_text(text.replace("### 工作习惯\n", "### 工作习惯\n" + "\n".join(lines) + "\n"), "utf-8")
