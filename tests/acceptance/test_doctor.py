@@ -229,12 +229,12 @@ def test_a_folder_of_ours_that_is_a_link_is_named(home: Home) -> None:
 @pytest.mark.parametrize(
     ("breaking", "named", "words"),
     [
-        (newer_schema, {"database"}, "schema 99"),
+        (newer_schema, {"database"}, "表结构版本是 99"),
         (torn_pages, {"database"}, "memory.db"),
         (no_database, {"database"}, "memory.db"),
-        (somebody_else_s_database, {"database"}, "another program"),
+        (somebody_else_s_database, {"database"}, "另一个程序"),
         (unreadable_file, {"file", "document"}, "xiaobai-ai-memory.md"),
-        (a_folder_for_a_file, {"file", "document"}, "is a folder"),
+        (a_folder_for_a_file, {"file", "document"}, "是文件夹"),
         (no_folder, {"file", "watcher", "document"}, "gone"),
         (no_folder_for_events, {"event files"}, "XIAOBAI_EVENTS_DIR"),
         (unplugged_data, {"data folder", "event files"}, "XIAOBAI_DATA_DIR"),

@@ -134,7 +134,8 @@ def test_a_request_that_the_wire_cannot_carry_is_carried_out_by_the_command(tmp_
     with Sidecar(home) as app:
         app.call("sync/status")
         home.run("update", "-", "好的", stdin="a" * (FRAME_LIMIT - 50))  # the envelope makes it too long
-        assert app.call("events/tail", limit=1)["events"][0]["type"] == "exchange_recorded"
+        types = [event["type"] for event in app.call("events/tail", limit=2)["events"]]
+        assert types == ["exchange_recorded", "exchange_text"]
 
 
 def test_a_sidecar_leaves_the_socket_of_another_one_in_a_replaced_folder(tmp_path: Path) -> None:

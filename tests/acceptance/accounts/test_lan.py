@@ -142,7 +142,7 @@ def test_a_revoked_device_is_refused_and_the_status_says_so(home_a: Home, home_b
         wait_until(lambda: connects(b, port) == "peer_refused")  # they may have found each other before
         status = a.call_until("lan/status", lambda status: status["refusals"])
         assert (status["refusals"][0]["cause"], status["refusals"][0]["deviceId"]) == ("revoked", "device-b")
-        shown = printed(home_a, f"port {port}", "lan", "status")
+        shown = printed(home_a, f"端口 {port}", "lan", "status")
         assert "revoked" in shown
 
 

@@ -222,9 +222,9 @@ class TestCommandLine:
         os.close(terminal)
         assert process.returncode == 0, asked
         assert json.loads(said)["account"]["label"] == masked(number)
-        assert f"A code was sent to {masked(number)}." in asked
-        assert asked.count("Code:") == 3
-        assert asked.count("hint:") == 2
+        assert f"验证码已发送到 {masked(number)}。" in asked
+        assert asked.count("验证码:") == 3
+        assert asked.count("提示：") == 2
         assert number[3:] not in said + asked
 
 

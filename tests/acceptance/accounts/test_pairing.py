@@ -142,10 +142,10 @@ def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home
     with Sidecar(home_a) as a, Sidecar(home_b):
         shown = json.loads(printed(home_a, "code", "lan", "pair", "--json"))
         printed(home_a, "正在显示配对码", "lan", "status")
-        taken = printed(home_b, "paired with name of device-a (device-a)", "lan", "pair", shown["uri"])
+        taken = printed(home_b, "已与 name of device-a 配对（device-a）", "lan", "pair", shown["uri"])
         words = outcome(a)["words"]
         assert " ".join(words) in taken
-        printed(home_a, "paired: name of device-b  device-b", "lan", "status")
+        printed(home_a, "已配对：name of device-b  device-b", "lan", "status")
         assert "paired" in home_b.run("devices", "list").stdout
         assert home_b.run("lan", "forget", "device-a").stdout == "没有设备与本机配对\n"
         printed(home_a, "code", "lan", "pair", "--json")
@@ -154,14 +154,14 @@ def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home
 
 def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, home_b: Home) -> None:
     with Sidecar(home_a) as a, Sidecar(home_b) as b:
-        printed(home_a, "alone", "lan", "status")
+        printed(home_a, "没有其他设备", "lan", "status")
         showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=subprocess.PIPE, text=True)
         assert showing.stdout is not None
         lines = [showing.stdout.readline() for _ in range(3)]
         assert "█" not in "".join(lines), "the QR code is drawn on a terminal only"
         b.call("lan/pair", code=lines[1].split()[-1])
         rest = showing.stdout.read()
-        assert "paired with name of device-b (device-b)" in rest
+        assert "已与 name of device-b 配对（device-b）" in rest
         assert " ".join(a.call("lan/status")["pairing"]["words"]) in rest
         assert showing.wait() == 0
 
@@ -169,12 +169,12 @@ def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
 def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
     with Sidecar(home_a) as a:
-        printed(home_a, "alone", "lan", "status")
+        printed(home_a, "没有其他设备", "lan", "status")
         terminal, other_end = os.openpty()
         showing = subprocess.Popen([*COMMAND, "lan", "pair"], env=home_a.environment, stdout=other_end)
         os.close(other_end)
         drawn = b""
-        while b"good once" not in drawn:
+        while "只能用一次".encode() not in drawn:
             drawn += os.read(terminal, 4096)
         assert drawn.decode().count("█") > 100
         showing.send_signal(signal.SIGINT)
@@ -190,7 +190,7 @@ def test_without_a_sidecar_the_commands_say_what_is_missing(home_a: Home) -> Non
     assert "lan pair" in refused.stderr
     unknown = home_a.run("lan", "forget", "device-z", check=False)
     assert unknown.returncode == 1
-    assert "paired" in unknown.stderr
+    assert "没有这个编号的设备与本机配对" in unknown.stderr
 
 
 def test_paired_guests_erase_together(home_a: Home, home_b: Home) -> None:

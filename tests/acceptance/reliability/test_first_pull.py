@@ -53,13 +53,13 @@ def test_on_a_terminal_sync_shows_a_bar(home: Home) -> None:
         os.close(behind)
         shown = _all_of(screen)
         assert command.stdout is not None
-        assert f"pulled {HISTORY}" in command.stdout.read()
+        assert f"接收 {HISTORY}" in command.stdout.read()
     assert f"2000/{HISTORY}" in shown
 
 
 def test_a_pipe_gets_no_bar(home: Home) -> None:
     done = home.run("sync")
-    assert f"pulled {HISTORY}" in done.stdout
+    assert f"接收 {HISTORY}" in done.stdout
     assert done.stderr == ""
 
 

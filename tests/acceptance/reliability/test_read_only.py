@@ -70,7 +70,7 @@ def test_what_writes_is_refused_with_its_kind_and_a_hint(home: Home) -> None:
     for command in (("update", "问", "答"), ("events", "append", event), ("sync",), ("serve",)):
         done = ask(home, *command)
         assert done.returncode == 1, command
-        assert "请给当前用户写入" in done.stderr
+        assert "Give this user write permission" in done.stderr
         if command != ("serve",):
             assert json.loads(done.stderr)["error"]["data"]["kind"] == "storage_read_only"
     after = {path: path.read_bytes() for path in files_below(home.folder)}
