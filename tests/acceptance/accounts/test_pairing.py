@@ -146,7 +146,7 @@ def test_the_commands_show_a_code_take_it_and_end_the_pairing(home_a: Home, home
         words = outcome(a)["words"]
         assert " ".join(words) in taken
         printed(home_a, "已配对：name of device-b  device-b", "lan", "status")
-        assert "paired" in home_b.run("devices", "list").stdout
+        assert "已配对" in home_b.run("devices", "list").stdout
         assert home_b.run("lan", "forget", "device-a").stdout == "没有设备与本机配对\n"
         printed(home_a, "code", "lan", "pair", "--json")
         assert "正在显示配对码" not in home_a.run("lan", "pair", "--cancel").stdout
@@ -159,7 +159,7 @@ def test_the_command_that_shows_a_code_waits_until_it_was_entered(home_a: Home, 
         assert showing.stdout is not None
         lines = [showing.stdout.readline() for _ in range(3)]
         assert "█" not in "".join(lines), "the QR code is drawn on a terminal only"
-        b.call("lan/pair", code=lines[1].split()[-1])
+        b.call("lan/pair", code=lines[1].partition("：")[2].strip())
         rest = showing.stdout.read()
         assert "已与 name of device-b 配对（device-b）" in rest
         assert " ".join(a.call("lan/status")["pairing"]["words"]) in rest
