@@ -180,7 +180,7 @@ def _choices(
         score = None if scores is None else scores[number]
         parts = _parts([one for one in forms if one.sentence == number and not one.is_wish])
         if parts:
-            yield from _of_forms(number, sentence, parts, score, is_mixed=is_mixed)
+            yield from _of_forms(number, sentence, parts, score, bearers[number], is_mixed=is_mixed)
         elif number not in wishes and score is not None:
             choice = _of_score(message, number, sentence, score, bearers[number], is_mixed=is_mixed)
             if choice is not None:
@@ -188,12 +188,19 @@ def _choices(
 
 
 def _of_forms(
-    number: int, sentence: Sentence, parts: Sequence[FoundForm], score: scorer.Score | None, *, is_mixed: bool
+    number: int,
+    sentence: Sentence,
+    parts: Sequence[FoundForm],
+    score: scorer.Score | None,
+    bearers: Sequence[ClauseBearer],
+    *,
+    is_mixed: bool,
 ) -> Iterator[_Choice]:
     """The statements of the forms in a sentence: it is parted where the next one begins."""
     is_field = sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
     for place, form in enumerate(parts):
-        if (level := _level_of_form(form, score, is_mixed=is_mixed)) is not None:
+        says_i = bearers[form.clause].explicit == USER_SUBJECT
+        if (level := _level_of_form(form, score, is_mixed=is_mixed, says_i=says_i)) is not None:
             first = form.clause if place else 0
             last = parts[place + 1].clause - 1 if place + 1 < len(parts) else len(sentence.clauses) - 1
             level = Level.LIKELY if is_field else level  # the name before the colon may be a speaker's
@@ -232,14 +239,18 @@ def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
     return certain[:1]
 
 
-def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: bool) -> Level | None:
-    """How sure it is that a form is the user's own and lasting; None if it is not likely."""
+def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: bool, says_i: bool) -> Level | None:
+    """How sure it is that a form is the user's own and lasting; None if it is not likely.
+
+    What concerns health, said as "I" in a message without words of others, is the user's own by that alone.
+    """
     if score is None:
         return None if form.is_doubtful else Level.LIKELY if is_mixed else Level.CERTAIN
     level = scorer.level_of(score)
     if form.is_doubtful:
         return level
-    if score.own >= (_OWN_BESIDE_OTHERS if is_mixed else _OWN):
+    is_plain = says_i and not is_mixed and form.form.form_class in _VITAL_CLASSES
+    if is_plain or score.own >= (_OWN_BESIDE_OTHERS if is_mixed else _OWN):
         return Level.CERTAIN
     return Level.LIKELY if level is not None or score.own >= _RATHER_OWN else None
 

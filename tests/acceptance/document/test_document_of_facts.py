@@ -151,6 +151,6 @@ def test_commands_of_three_days_are_listed_with_their_count_until_they_are_delet
 def test_an_english_document_shows_facts_and_commands_in_english(home: Home) -> None:
     home.settings["DOCUMENT__LANGUAGE"] = "en"
     with Sidecar(home) as sidecar:
-        sidecar.update("I live in Berlin", "Noted")
-        wait_for_lines(home, "- I live in Berlin")
-        assert lines_of(home.file.read_text("utf-8"), "About me") == ["- I live in Berlin"]
+        sidecar.update("I am allergic to peanuts", "Noted")
+        wait_for_lines(home, "- I am allergic to peanuts")
+        assert lines_of(home.file.read_text("utf-8"), "About me") == ["- I am allergic to peanuts"]

@@ -96,3 +96,17 @@ def test_beside_the_words_of_another_a_form_alone_is_only_likely() -> None:
 
 def test_behind_a_name_and_a_colon_a_form_is_only_likely() -> None:
     assert [one.level for one in read_statements("小明：以后都用 Vim\n小红：好的")] == [Level.LIKELY]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["I'm allergic to peanuts", "I am allergic to penicillin", "我对花生过敏", "I have asthma", "我不能吃海鲜"],
+)
+def test_what_one_says_of_ones_own_health_is_certain_by_its_form(message: str) -> None:
+    (found,) = read_statements(message)
+    assert (found.text, found.level, found.about) == (message, Level.CERTAIN, "user")
+
+
+def test_a_verb_of_writing_after_ones_own_tool_reports_nothing() -> None:
+    (found,) = read_statements("我用 vim 编辑器写代码")
+    assert (found.level, found.slot) == (Level.CERTAIN, "editor")
