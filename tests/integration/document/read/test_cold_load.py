@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from bridge.sidecar import _cold_loader
 from sync.document.capture.exchange_events import ExchangeInput
+from sync.document.markdown.model import MemoryDocument, Snapshot
 from sync.document.read.results import LoadResult
 from sync.open_app import AppMode, open_app
 from sync.settings.settings import Settings
@@ -35,10 +36,11 @@ async def opened_load_result(
 
 
 def without_footer(loaded: LoadResult | None) -> LoadResult:
-    """A template's last line is the minute in which it was made."""
+    """A template's last line is the second in which it was made; its parsed form has that line too."""
     assert loaded is not None
-    text = loaded.document.rpartition("**最后更新**")[0]
-    return replace(loaded, document=text, document_sha256="", content=loaded.content.rpartition("**最后更新**")[0])
+    text, content = (one.rpartition("**最后更新**")[0] for one in (loaded.document, loaded.content))
+    parsed = {"snapshot": Snapshot(MemoryDocument()), "labelled": MemoryDocument()}
+    return replace(loaded, document=text, document_sha256="", content=content, **parsed)
 
 
 async def test_before_anything_was_ever_recorded_it_is_the_template(settings: Settings) -> None:
