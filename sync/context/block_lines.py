@@ -1,6 +1,6 @@
-"""The lines that the block of a system prompt may have: facts, the user's own sections, what was said of late. Pure.
+"""The lines that the block of a system prompt may have: facts, the user's own sections, recent exchanges. Pure.
 
-Folded days stand for exchanges, and are not shown instead of them.
+Folded days summarise exchanges, and are not shown instead of them.
 """
 
 import re
@@ -29,9 +29,9 @@ from sync.texts.prompts import PROMPTS
 from sync.understanding.model import USER_SUBJECT, Fact, FactOrigin, FactStatus
 
 LATE_ENTRIES: Final = 80  # the newest dated lines, among which the important ones are found
-IMPORTANT: Final = 0.5  # what was said with this importance comes before newer things
+IMPORTANT: Final = 0.5  # an exchange of this importance comes before newer ones
 FACTS, OWN, LATE = 0, 1, 2  # parts of the block, in order
-NO_BEARER: Final = frozenset({USER_SUBJECT, "project", "unknown"})  # of a fact: nobody else has to be named
+NO_BEARER: Final = frozenset({USER_SUBJECT, "project", "unknown"})  # of a fact: no other person has to be named
 _BULLET: Final = re.compile(r"^[ \t]*[-*+][ \t]+")
 
 Estimate = Callable[[str, str], float]
@@ -126,7 +126,7 @@ def _candidate_lines(facts: KnownFacts, language: Language) -> list[BlockLine]:
 
 
 def _late_lines(dated: Sequence[_Dated], facts: KnownFacts, estimate: Estimate, language: Language) -> list[BlockLine]:
-    """What was said of late, the important first, then the newest. An answer stands with its question."""
+    """Recent exchanges, the important first, then the newest. An answer keeps its question."""
     lines: list[BlockLine] = []
     for at, one in enumerate(dated):
         if one.raw.startswith(ANSWER_PREFIXES) and at and _is_pair(dated[at - 1], one):

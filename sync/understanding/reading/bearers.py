@@ -1,6 +1,6 @@
 """Say whom a clause is about: the user, a relation by its class word, or unknown. Pure.
 
-A clause without a subject has that of the clause before it; a pronoun stands for the last relation that was named.
+A clause without a subject has that of the clause before it; a pronoun refers to the last relation before it.
 """
 
 import re
@@ -66,7 +66,7 @@ def _subject() -> re.Pattern[str]:
 
 
 def explicit_bearer(text: str, antecedent: str | None = None) -> str | None:
-    """Whom the subject at the beginning of a clause names, None without one; a pronoun stands for `antecedent`."""
+    """Whom the subject at the beginning of a clause names, None without one; a pronoun refers to `antecedent`."""
     match = _subject().match(text)
     if match is None:
         return None
@@ -81,7 +81,7 @@ def is_link(clause: str) -> bool:
 
 
 def bearer_before(prefix: str, carried: str, antecedent: str | None) -> str:
-    """Whom what follows these words of a clause is about; unknown if they name somebody else."""
+    """Whom what follows these words of a clause is about; unknown if they name another person."""
     named = explicit_bearer(prefix, antecedent)
     if named is not None:
         return named
@@ -96,7 +96,7 @@ class ClauseBearer:
     """Whom a clause is about.
 
     `explicit`: whom its subject names. `carried`: of the clause before, without which it is about the user.
-    `antecedent`: whom a pronoun in it stands for.
+    `antecedent`: whom a pronoun in it refers to.
     """
 
     __slots__ = ("antecedent", "carried", "explicit")

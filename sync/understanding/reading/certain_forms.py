@@ -17,7 +17,7 @@ from sync.understanding.reading import bearers
 from sync.understanding.reading.introductions import asks
 from sync.understanding.reading.segments import Sentence
 
-# What is said of others as well as of the user.
+# Forms that describe other people as often as the user.
 BEARERS_CLASSES: Final = frozenset(
     {"allergy", "diet", "illness", "medicine", "home", "employer", "job", "age", "taste", "tool", "have"}
 )
@@ -27,7 +27,7 @@ _AFTER: Final = 8  # characters behind a sentence in which a laugh may stand
 _REQUEST: Final = re.compile(
     r"(?i)\W*(?:(?:ok(?:ay)?|hey|so),? )?(?:can|could|would|will) (?:you|u)\b|(?:你|请)?(?:能不能|可不可以|能|可以)"
 )
-_ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that may stand behind a form
+_ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that count behind a form too
 _STANDING: Final = "wish"  # the class of standing wishes
 _TAG: Final = re.compile(r"(?i)[\s,，]*(?:好吗|行吗|可以吗|好不好|行不行|ok(?:ay)?)[\s?？]*$")
 _CJK: Final = re.compile(r"[\u3400-\u9fff]")
@@ -48,7 +48,7 @@ class CertainForm(msgspec.Struct, frozen=True):
 
 
 class FoundForm(msgspec.Struct, frozen=True):
-    """A form in a clause. `start`: where its object begins in the message; `is_doubtful`: a guard stands beside it."""
+    """A form in a clause. `start`: where its object begins in the message; `is_doubtful`: a guard matches beside it."""
 
     form: CertainForm
     sentence: int
@@ -123,7 +123,7 @@ def _read_clause(
 
 
 def is_guarded(message: str, sentence: Sentence, place: int) -> bool:
-    """Whether what stands before or in a clause takes its certainty: supposed, past, reported, joked and the like."""
+    """Whether the text before or in a clause takes its certainty: supposed, past, reported, joked and the like."""
     clause = sentence.clauses[place]
     scope = message[max(sentence.start, clause.start - _BEFORE) : clause.end]
     whole = message[sentence.start : sentence.end + _AFTER]
