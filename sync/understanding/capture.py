@@ -1,12 +1,9 @@
 """Record the facts that the user states in an exchange, in the transaction that records the exchange."""
 
 import dataclasses
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import date
-from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from sync.clock import Clock, new_event_id
@@ -24,50 +21,22 @@ from sync.understanding.reading.bearers import UNKNOWN
 from sync.understanding.reading.reader import points_back, remembered
 from sync.understanding.reading.segments import read_sentences
 
-MAX_SESSIONS: Final = 32  # of which the last turn is known
-
-
-class _Turn(msgspec.Struct, frozen=True):
-    """One exchange of a session, redacted. `event_id`: the event that recorded it."""
-
-    event_id: str
-    question: str
-    answer: str
-
-
-class LastTurns:
-    """The last turn of each session of this process: a short answer means what the assistant asked before it."""
-
-    def __init__(self) -> None:
-        self._turns: OrderedDict[str | None, _Turn] = OrderedDict()
-
-    def of(self, session_id: str | None) -> _Turn | None:
-        """The last turn of a session."""
-        return self._turns.get(session_id)
-
-    def note(self, session_id: str | None, event_id: str, question: str, answer: str) -> None:
-        """Keep the turn that was recorded."""
-        self._turns[session_id] = _Turn(event_id, question, answer)
-        self._turns.move_to_end(session_id)
-        while len(self._turns) > MAX_SESSIONS:
-            self._turns.popitem(last=False)
-
 
 def fact_extractor(
-    question: str, redactor: Redactor, clock: Clock, before: _Turn | None = None
+    question: str, redactor: Redactor, clock: Clock, before: store.Turn | None = None
 ) -> Callable[[Transaction, list[EventDraft]], list[EventDraft]]:
     """Find the facts in a redacted exchange; return what adds their events to the drafts of the exchange.
 
-    `before`: the turn before it. The ids derive from the exchange's, so a call that is repeated with its idempotency
-    key records nothing twice, even if the rules changed in between.
+    `before`: the turn before it: a short answer means what the assistant asked, 记住这个 what the user said. The ids
+    derive from the exchange's, so a call that is repeated with its idempotency key records nothing twice, even if the
+    rules changed in between.
     """
-    today = clock.now().date()
-    read = extract_statements(question, before.answer if before is not None else "")
+    today, before = clock.now().date(), before or store.Turn()
+    read = extract_statements(question, before.answer) or (_of_turn(before) if points_back(question) else [])
     statements = [_limited(one, today) for one in read if not _has_placeholder(one.text)]
-    earlier = before if not statements and before is not None and points_back(question) else None
 
     def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
-        stated = _counting(connection, statements or _of_turn(connection, earlier))
+        stated = _counting(connection, statements)
         if not stated or not drafts:
             return drafts
         exchange, *messages = drafts
@@ -80,18 +49,15 @@ def fact_extractor(
     return add_facts
 
 
-def _of_turn(connection: Transaction, turn: _Turn | None) -> list[Statement]:
+def _of_turn(turn: store.Turn) -> list[Statement]:
     """What 记住这个 means: the user's words before it; of a question its answer, as a candidate."""
-    event = log_store.find_event(connection, turn.event_id) if turn is not None else None
-    if turn is None or event is None or not event.payload.get("question"):
-        return []
     asked = read_sentences(turn.question)
     if not all(one.is_question for one in asked):
         found = remembered(turn.question)
     else:
         answered = remembered(turn.answer, Level.LIKELY)
         found = answered and dataclasses.replace(answered, about=UNKNOWN, slot=None)
-    return [found] if found is not None and not _has_placeholder(found.text) else []
+    return [] if found is None else [found]
 
 
 def _counting(connection: Transaction, statements: list[Statement]) -> list[Statement]:

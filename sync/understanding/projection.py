@@ -211,7 +211,7 @@ class FactProjection:
         if not newest:
             return Facts()
         order = log_store.order_version(connection)
-        if order != state.order_version or not store.are_recorded(connection, (state.last,)):
+        if order != state.order_version or not store.is_recorded(connection, *state.last):
             state = _State(order_version=order)  # a transaction that was rolled back gives its positions again
         registry = self._registry(connection, state, order)
         if newest != state.last[0] or registry != state.registry:

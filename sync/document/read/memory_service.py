@@ -52,7 +52,6 @@ from sync.texts.language import Language
 if TYPE_CHECKING:
     from sync.cloud.replication.replicator import Replicator
     from sync.document.capture.capture_policy import CapturePolicy
-    from sync.understanding.capture import LastTurns
 
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
@@ -144,7 +143,7 @@ class MemoryService:
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
             )
 
-        add_facts = self._fact_extractor(exchange, redacted)
+        add_facts = await self._fact_extractor(exchange, redacted)
 
         def build(connection: Transaction) -> list[EventDraft]:
             drafts = draft_exchange_events(
@@ -173,7 +172,6 @@ class MemoryService:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         event_id = recorded[0].event.event_id
         self._capture_policy.remember(recorded[0].event)
-        self._last_turns.note(exchange.session_id, event_id, redacted.user_message, redacted.ai_response)
         return UpdateResult(event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
     async def warnings(self) -> tuple[str | None, ...]:
@@ -203,19 +201,14 @@ class MemoryService:
         text = draft_exchange_text(first, redacted, self._redactor, echoes, tools=exchange.has_tool_output)
         return drafts if text is None else [first, *messages, text]
 
-    @cached_property
-    def _last_turns(self) -> "LastTurns":
-        from sync.understanding.capture import LastTurns  # noqa: PLC0415
-
-        return LastTurns()
-
-    def _fact_extractor(self, exchange: ExchangeInput, redacted: RedactedExchange) -> FactExtractor:
+    async def _fact_extractor(self, exchange: ExchangeInput, redacted: RedactedExchange) -> FactExtractor:
         """How the facts that the user states in this exchange are recorded behind its events."""
         if not self._record_settings.preferences:
             return lambda _, drafts: drafts
         from sync.understanding.capture import fact_extractor  # noqa: PLC0415 - at its first use
+        from sync.understanding.store import turn_before  # noqa: PLC0415
 
-        before = self._last_turns.of(exchange.session_id)
+        before = await self._log.database.read(turn_before, exchange.session_id or self._log.session_id)
         return fact_extractor(redacted.user_message, self._redactor, self._clock, before)
 
     async def language(self, asked: str | None = None) -> Language:

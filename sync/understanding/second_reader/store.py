@@ -7,9 +7,8 @@ from sqlalchemy import bindparam, text
 
 from sync.db.engine import Transaction
 from sync.log import store as log_store
-from sync.log.event_types import EXCHANGE_RECORDED, TEXT_SUFFIX
-from sync.log.model import Event
 from sync.understanding.second_reader.model_request import WaitingExchange
+from sync.understanding.store import turn_before, turn_of
 
 MAX_WAITING: Final = 200  # exchanges; older ones are dropped
 MAX_PREVIOUS_CHARS: Final = 300  # of the assistant's words before: their end, where it asks
@@ -20,10 +19,6 @@ _OLDEST: Final = text("select event_id, tries from waiting_exchanges order by ro
 _COUNT: Final = text("select count(*) from waiting_exchanges")
 _NEWEST: Final = text(
     "select position from events where event_id = (select event_id from waiting_exchanges order by rowid desc limit 1)"
-)
-_PREVIOUS: Final = text(
-    "select event_id from events where session_id = :session and type = :type and position < :position"
-    " order by position desc limit 1"
 )
 _IDS: Final[Any] = bindparam("ids", expanding=True)
 _TRIED: Final = text("update waiting_exchanges set tries = tries + 1 where event_id in :ids").bindparams(_IDS)
@@ -44,25 +39,15 @@ def oldest(connection: Transaction, most: int) -> list[WaitingExchange]:
     found = [(row, log_store.find_event(connection, row.event_id)) for row in rows]
     remove(connection, [row.event_id for row, event in found if event is None or not event.payload])
     return [
-        WaitingExchange(event, _side_of(connection, event, "question"), _before(connection, event), row.tries)
+        WaitingExchange(
+            event,
+            turn_of(connection, event).question,
+            turn_before(connection, event.session_id, event.position).answer[-MAX_PREVIOUS_CHARS:],
+            row.tries,
+        )
         for row, event in found
         if event is not None and event.payload
     ]
-
-
-def _side_of(connection: Transaction, event: Event, side: str) -> str:
-    """One side of an exchange: whole if this device keeps it, else its summary."""
-    whole = log_store.find_event(connection, event.event_id + TEXT_SUFFIX)
-    payload = whole.payload if whole is not None and whole.payload else event.payload
-    return str(payload.get(side, ""))
-
-
-def _before(connection: Transaction, event: Event) -> str:
-    """The end of what the assistant said before in the session."""
-    values = {"session": event.session_id, "type": EXCHANGE_RECORDED, "position": event.position}
-    name = connection.execute(_PREVIOUS, values).scalar()
-    previous = None if name is None else log_store.find_event(connection, name)
-    return "" if previous is None else _side_of(connection, previous, "answer")[-MAX_PREVIOUS_CHARS:]
 
 
 def count(connection: Transaction) -> int:
