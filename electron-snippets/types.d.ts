@@ -898,6 +898,11 @@ export interface SharedNotesJson {
   written: Array<string>;
 }
 
+export interface SkippedJson {
+  count: number;
+  kind: 'branches' | 'empty_files' | 'files' | 'hidden' | 'hidden_files' | 'images' | 'other_files' | 'spoken' | 'subagents' | 'thoughts' | 'tools' | 'unreadable';
+}
+
 export interface SniffedJson {
   contradicting?: boolean;
   covered: boolean;
@@ -944,6 +949,7 @@ export interface TakenJson {
   refusals: Array<RefusedItemJson>;
   refused: number;
   shortened: number;
+  skipped: Array<SkippedJson>;
   source: string;
   unproven: number;
 }

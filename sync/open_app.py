@@ -141,7 +141,7 @@ async def _build_app(
         lessons=services.lessons(events, redactor, clock),
         recall=lazy_recall.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
         daily=services.daily(settings, profile, events, drafts, redactor, document, moves=is_sidecar, vectors=vectors),
-        archive=services.archive(profile, events, drafts, document, key, clock),
+        archive=services.archive(settings, profile, events, drafts, document, key, clock),
         retention=services.retention(settings, profile, events, drafts, key, clock),
         clock=clock,
         is_sidecar=is_sidecar,

@@ -260,7 +260,13 @@ def notes(
 
 
 def archive(
-    profile: Profile, events: EventLog, intake: DraftBuilder, document: MemoryFile, key: "DeviceKey", clock: Clock
+    settings: Settings,
+    profile: Profile,
+    events: EventLog,
+    intake: DraftBuilder,
+    document: MemoryFile,
+    key: "DeviceKey",
+    clock: Clock,
 ) -> "Callable[[], ArchiveService]":
     """Exports and imports."""
 
@@ -270,7 +276,15 @@ def archive(
         from sync.cloud.auth.event_signer import EventSigner  # noqa: PLC0415 - at its first use
 
         signer, folder = EventSigner(events, key), profile.archives_folder
-        return ArchiveService(events, intake, document.importer, signer, clock=clock, own_folder=folder)
+        return ArchiveService(
+            events,
+            intake,
+            document.importer,
+            signer,
+            clock=clock,
+            own_folder=folder,
+            keeps_texts=settings.privacy.keeps_exchange_texts,
+        )
 
     return opened
 

@@ -58,3 +58,31 @@ CHATGPT: Final[list[dict[str, Any]]] = [
         },
     }
 ]
+
+
+def chatgpt(chat_id: str, *messages: tuple[str, Any]) -> dict[str, Any]:
+    """A conversation of ChatGPT as of 2026; each message: its role, and its text or its content."""
+    names = [f"{chat_id}-{number}" for number in range(len(messages))]
+    mapping = {}
+    for number, (name, (role, said)) in enumerate(zip(names, messages, strict=True)):
+        content = said if isinstance(said, dict) else {"content_type": "text", "parts": [said]}
+        message = {
+            "id": name,
+            "author": {"role": role},
+            "content": content,
+            "create_time": 1767583930.0,
+            "metadata": {},
+        }
+        parent, children = names[number - 1] if number else None, names[number + 1 : number + 2]
+        mapping[name] = {"id": name, "message": message, "parent": parent, "children": children}
+    about = {"conversation_id": chat_id, "title": chat_id, "create_time": 1767583930.0}
+    return {**about, "mapping": mapping, "current_node": names[-1]}
+
+
+def spoken(text: str | None) -> dict[str, Any]:
+    """The content of a spoken message of ChatGPT; without a text only the sound is there."""
+    heard = [] if text is None else [{"content_type": "audio_transcription", "text": text, "direction": "in"}]
+    return {
+        "content_type": "multimodal_text",
+        "parts": [*heard, {"content_type": "real_time_user_audio_video_asset_pointer", "audio_asset_pointer": {}}],
+    }

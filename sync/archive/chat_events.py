@@ -14,7 +14,13 @@ from msgspec.structs import replace
 
 from sync.archive.chat_exports import ChatTurn, ImportedChat
 from sync.clock import Clock, local_day_and_offset, timestamp
-from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events, keyed_event_id
+from sync.document.capture.exchange_events import (
+    ExchangeInput,
+    RedactedExchange,
+    draft_exchange_events,
+    draft_exchange_text,
+    keyed_event_id,
+)
 from sync.log.event_types import SESSION_ENDED, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Door, Event, EventDraft, Origin
@@ -30,6 +36,8 @@ def split_recorded_turns(chat: ImportedChat, find_event: FindEvent) -> ImportedC
 def _split_turn(chat: ImportedChat, turn: ChatTurn, find_event: FindEvent) -> Iterator[ChatTurn]:
     rest = turn
     while (recorded := find_event(_turn_event_id(chat, rest))) is not None:
+        if not recorded.payload:  # erased: its whole text must not come back
+            return
         count = _recorded_message_count(rest, recorded)
         yield ChatTurn(rest.messages[:count])
         if count == len(rest.messages):
@@ -44,32 +52,41 @@ def _recorded_message_count(turn: ChatTurn, recorded: Event) -> int:
     return next((count for count, reached in enumerate(turn.lengths(), 1) if reached == lengths), len(turn.messages))
 
 
-def draft_chat_events(chat: ImportedChat, intake: DraftBuilder) -> Iterator[EventDraft]:
-    """Yield the events of one conversation, in order. Raises InvalidInput, RedactionFailed."""
+def draft_chat_events(chat: ImportedChat, intake: DraftBuilder, *, keeps_texts: bool) -> Iterator[EventDraft]:
+    """Yield the events of one conversation, in order. Raises InvalidInput, RedactionFailed.
+
+    `keeps_texts`: this device keeps the whole text of exchanges, not their summaries alone.
+    """
     times = [turn.asked_at for turn in chat.turns if turn.asked_at is not None]
     started = chat.started_at or (times[0] if times else None)
     yield _draft_session_event(chat, intake, SESSION_STARTED, started, {"title": chat.title, "source": chat.program})
     latest = started
     for turn in chat.turns:
         latest = turn.asked_at or latest
-        yield from _draft_turn_events(chat, turn, latest, intake)
+        yield from _draft_turn_events(chat, turn, latest, intake, keeps_texts=keeps_texts)
     yield _draft_session_event(chat, intake, SESSION_ENDED, latest, {"reason": "imported"})
 
 
 def _draft_turn_events(
-    chat: ImportedChat, turn: ChatTurn, at: datetime | None, intake: DraftBuilder
+    chat: ImportedChat, turn: ChatTurn, at: datetime | None, intake: DraftBuilder, *, keeps_texts: bool
 ) -> Iterator[EventDraft]:
     exchange = ExchangeInput(
         turn.question, turn.answer, _session_id_of(chat), idempotency_key=_idempotency_key(chat, turn)
     )
     policy_fields = {"in_document": False, "source": chat.program}
+    redacted = RedactedExchange.of(exchange, intake.redactor)
     drafts = draft_exchange_events(
         exchange,
         intake.redactor,
         device_id=chat.program,
         store_messages=intake.store_messages,
+        redacted=redacted,
         policy_fields=policy_fields,
     )
+    sides = (" ".join(redacted.user_message.split()), " ".join(redacted.ai_response.split()))
+    if keeps_texts and drafts and sides != (redacted.question, redacted.answer):
+        text = draft_exchange_text(drafts[0], redacted, intake.redactor, (), tools=False)
+        drafts += [text] if text is not None else []
     return (_as_imported(draft, at, intake.clock) for draft in drafts)
 
 

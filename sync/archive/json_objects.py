@@ -1,11 +1,14 @@
 """Scan the objects of a JSON export from pieces, in bounded memory. Pure.
 
-An export is a list of objects, or an object with such a list under `conversations`. A conversation has at most
-`MAX_OBJECT_BYTES` bytes and `MAX_TOKENS` values; a larger one is refused before it is decoded.
+An export is a list of objects, an object with such a list under `conversations`, or objects one after the other.
+Another value in the list comes as `null`. A conversation has at most `MAX_OBJECT_BYTES` bytes and `MAX_TOKENS` values;
+a larger one is refused before it is decoded.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from sync.errors import InvalidInput
@@ -30,7 +33,7 @@ class JsonObjectScanner:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._at = self._object_start = self._depth = self._tokens = 0
-        self._is_list_open = self._in_string = self.is_closed = False
+        self._is_list_open = self._in_string = self._has_scalar = self.is_closed = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the objects that end in this piece. Raises InvalidInput."""
@@ -40,10 +43,10 @@ class JsonObjectScanner:
         while not self.is_closed and self._next_token():
             token = bytes(self._buffer[self._at - 1 : self._at])
             if token == b'"':
-                self._in_string = True
+                self._in_string, self._has_scalar = True, self._has_scalar or self._depth == 0
             elif token in (b"[", b"{"):
                 if self._depth == 0:
-                    self._begin_object(token)
+                    self._object_start = self._at - 1
                 self._depth += 1
             elif token in (b"]", b"}"):
                 self.is_closed = self._depth == 0
@@ -51,6 +54,9 @@ class JsonObjectScanner:
                 if self._depth == 0:
                     yield bytes(self._buffer[self._object_start : self._at])
                     self._tokens = 0
+            if self._has_scalar and self._depth <= 0 and token in (b",", b"]"):
+                self._has_scalar = False
+                yield b"null"
         self._discard_consumed()
 
     def _open(self) -> bool:
@@ -69,18 +75,16 @@ class JsonObjectScanner:
             if self._buffer[self._at : self._at + 1] != b'"':  # the end of the piece, or a lone backslash
                 return False
             self._at, self._in_string = self._at + 1, False
-        if (token := _TOKEN.search(self._buffer, self._at)) is None:
-            self._at = len(self._buffer)
+        token = _TOKEN.search(self._buffer, self._at)
+        end = len(self._buffer) if token is None else token.start()
+        self._has_scalar |= self._depth == 0 and not self._buffer[self._at : end].isspace() and self._at < end
+        if token is None:
+            self._at = end
             return False
         self._at, self._tokens = token.end(), self._tokens + 1
         if self._tokens > MAX_TOKENS:
             raise _object_too_large()
         return True
-
-    def _begin_object(self, token: bytes) -> None:
-        if token != b"{":
-            raise _unknown_format()
-        self._object_start = self._at - 1
 
     def _discard_consumed(self) -> None:
         """Drop the bytes before the open object."""
@@ -92,9 +96,15 @@ class JsonObjectScanner:
 
 
 def scan_objects(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the objects of the list in these pieces. Raises InvalidInput, also if the list does not end."""
+    """Yield the objects in these pieces. Raises InvalidInput, also if the text is cut off."""
+    pieces, head = iter(pieces), b""
+    while _OPENING.match(head) is None and len(head) <= MAX_OPENING_BYTES and (piece := next(pieces, b"")):
+        head += piece
+    start = head.removeprefix(BOM_UTF8).lstrip()
+    if _OPENING.match(head) is None and start.startswith(b"{"):  # objects one after the other
+        pieces, head = chain(pieces, (b"]",)), b"[" + start
     scanner = JsonObjectScanner()
-    for piece in pieces:
+    for piece in chain((head,), pieces):
         yield from scanner.feed(piece)
         if scanner.is_closed:
             return

@@ -1,12 +1,34 @@
 """Results of exports and imports. Pure values."""
 
+from collections import Counter
 from collections.abc import Callable
+from enum import StrEnum
 
 import msgspec
 
 from sync.jsonl.model import ImportCounts
 
 OnProgress = Callable[[int, int], None]  # done, total
+
+
+class Skipped(StrEnum):
+    """What an import leaves out."""
+
+    SPOKEN = "spoken"  # spoken turns without a text
+    IMAGES = "images"
+    FILES = "files"  # attached to messages
+    TOOLS = "tools"  # calls and output of tools
+    THOUGHTS = "thoughts"  # of the model
+    HIDDEN = "hidden"  # messages that the program wrote for the model
+    BRANCHES = "branches"  # messages of branches that are not shown
+    SUBAGENTS = "subagents"  # messages between agents
+    UNREADABLE = "unreadable"  # values of an unknown form
+    HIDDEN_FILES = "hidden_files"
+    OTHER_FILES = "other_files"  # attachments of a folder, and other files of an export
+    EMPTY_FILES = "empty_files"
+
+
+SkippedCounts = Counter[Skipped]
 
 
 class ExportedJson(msgspec.Struct, frozen=True, rename="camel"):
@@ -25,3 +47,4 @@ class ArchiveImportResult(ImportCounts):
 
     source: str
     conversations: int = 0
+    skipped: SkippedCounts = msgspec.field(default_factory=Counter)

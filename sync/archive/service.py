@@ -4,8 +4,8 @@ See docs/decisions/014-archive-import.md for what an import changes.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from sync.archive.chat_events import draft_chat_events, split_recorded_turns
 from sync.archive.chat_exports import ImportedChat, read_chats
 from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter, is_archive
 from sync.archive.model import ArchiveImportResult, ExportedJson, OnProgress
+from sync.archive.source_files import SUPPORTED_SOURCES_HINT, ExportPart
 from sync.clock import Clock
 from sync.cloud.auth.event_signer import EventSigner
 from sync.daily.records.records_cache import RecordsCache
@@ -46,10 +47,6 @@ from sync.runtime.supervision import run_cancellable
 from sync.system.files import translate_os_errors
 
 DOCUMENT_PART: Final = "documents/current.md"
-SUPPORTED_SOURCES_HINT: Final = (
-    "Give an archive of this program, a memory file or the app's database, a folder of daily pages,"
-    " or the conversations.json (or its zip) of Claude or ChatGPT."
-)
 
 
 class ArchiveService:
@@ -64,12 +61,14 @@ class ArchiveService:
         *,
         clock: Clock,
         own_folder: Path | None = None,
+        keeps_texts: bool = True,
     ) -> None:
         self._log = events
         self._intake = intake
         self._imports = imports
         self._clock = clock
         self._signer, self._own_folder = signer, own_folder
+        self._keeps_texts = keeps_texts
 
     async def export(
         self,
@@ -135,9 +134,7 @@ class ArchiveService:
         `is_mine`: the user says that an archive is their own memory, which no key known here proves.
         """
         if await asyncio.to_thread(path.is_dir):
-            return await self._import_pages(
-                path, await asyncio.to_thread(daily_pages.list_pages, path), dry_run, on_progress
-            )
+            return await self._import_folder(path, dry_run, on_progress)
         with translate_os_errors(path):
             signature = await asyncio.to_thread(source_files.read_signature, path)
         if is_archive(signature):
@@ -151,7 +148,16 @@ class ArchiveService:
             if daily_pages.is_page(data.decode(errors="replace")):
                 return await self._import_pages(path, [path], dry_run, on_progress)
             return await self._import_document("memory_file", data, dry_run)
-        return await self._import_chats(path, dry_run=dry_run, on_progress=on_progress)
+        return await self._import_export(path, None, ArchiveImportResult("chats", dry_run=dry_run), on_progress)
+
+    async def _import_folder(self, path: Path, dry_run: bool, on_progress: OnProgress) -> ArchiveImportResult:
+        result = ArchiveImportResult("chats", dry_run=dry_run)
+        files = await asyncio.to_thread(source_files.list_files, path, result.skipped)
+        if parts := source_files.list_export_parts(path, files, result.skipped):
+            return await self._import_export(path, parts, result, on_progress)
+        return await self._import_pages(
+            path, await asyncio.to_thread(daily_pages.list_pages, path), dry_run, on_progress
+        )
 
     async def _import_document(self, source: str, data: bytes, dry_run: bool) -> ArchiveImportResult:
         """Import a memory document, from a file or from the app's database."""
@@ -199,25 +205,39 @@ class ArchiveService:
             on_progress(number, len(files))
         return result
 
-    async def _import_chats(self, path: Path, *, dry_run: bool, on_progress: OnProgress) -> ArchiveImportResult:
-        """Import the conversations of an export of Claude or ChatGPT."""
-        chats = await run_cancellable(
-            lambda check_cancelled: list(read_chats(source_files.read_conversations(path, check_cancelled)))
-        )
+    async def _import_export(
+        self, path: Path, parts: Sequence[ExportPart] | None, result: ArchiveImportResult, on_progress: OnProgress
+    ) -> ArchiveImportResult:
+        """Import an export of Claude or ChatGPT: its `parts`, those of a zip, or one file."""
+
+        def read(check_cancelled: Callable[[], None]) -> list[ImportedChat]:
+            with source_files.open_export(path, result.skipped) if parts is None else nullcontext(parts) as opened:
+                values = source_files.read_values(opened, check_cancelled, result.refuse)
+                return list(read_chats(values, result.skipped))
+
+        chats = await run_cancellable(read)
         if not chats:
-            raise InvalidInput(
-                "there is no conversation of Claude or ChatGPT in it", field="path", hint=SUPPORTED_SOURCES_HINT
+            hint = SUPPORTED_SOURCES_HINT
+            problem = (
+                result.refusals[0][1] if result.refusals else "there is no conversation of Claude or ChatGPT in it"
             )
-        result = ArchiveImportResult(chats[0].program, conversations=len(chats), dry_run=dry_run)
+            raise InvalidInput(problem, field="path", hint=hint)
+        await self._import_chats(chats, result, on_progress)
+        return result
+
+    async def _import_chats(
+        self, chats: Sequence[ImportedChat], result: ArchiveImportResult, on_progress: OnProgress
+    ) -> None:
+        result.conversations = len(chats)
+        result.source = chats[0].program if chats else result.source
         for number, chat in enumerate(chats, 1):
             split = await self._log.database.read(_split_recorded_turns, chat=chat)
             await self._new_import().append(await asyncio.to_thread(self._chat_drafts, split, result), result)
             on_progress(number, len(chats))
-        return result
 
     def _chat_drafts(self, chat: ImportedChat, result: ArchiveImportResult) -> list[EventDraft]:
         try:
-            return list(draft_chat_events(chat, self._intake))
+            return list(draft_chat_events(chat, self._intake, keeps_texts=self._keeps_texts))
         except (InvalidInput, RedactionFailed) as error:
             result.refuse(chat.chat_id, error.message)
             return []

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,21 @@ from sync.errors import InvalidInput
 PassphraseFile = Annotated[
     str | None, typer.Option(help="A file whose first line is the passphrase; - reads standard input.")
 ]
+
+_SKIPPED: Final = {
+    "spoken": "{count:spoken turn|spoken turns} without text",
+    "images": "{count:image|images}",
+    "files": "{count:attached file|attached files}",
+    "tools": "{count:tool message|tool messages}",
+    "thoughts": "{count:thought|thoughts} of the model",
+    "hidden": "{count:message|messages} of the program itself",
+    "branches": "{count:message|messages} of other branches",
+    "subagents": "{count:message|messages} between agents",
+    "unreadable": "{count:value|values} that cannot be read",
+    "hidden_files": "{count:hidden file or folder|hidden files and folders}",
+    "other_files": "{count:file|files} of other kinds",
+    "empty_files": "{count:file|files} without text",
+}
 
 
 def export_archive(
@@ -58,7 +73,9 @@ def import_archive(
         found = call_with_progress("archive/import", {**params, "dryRun": True}, lambda _: None, retry_params=marked)
         question = f"No known device signed {found['unproven']} of its events. Is it your own memory?"
         params["mine"] = found["unproven"] > 0 and typer.confirm(question, default=False, err=True)
-    call_with_progress("archive/import", params, _show_imported, retry_params=marked)
+    done = call_with_progress("archive/import", params, _show_imported, retry_params=marked)
+    if (done["refused"] or done["skipped"]) and not done["recorded"] and not done["known"]:
+        raise SystemExit(1)
 
 
 def _is_logged_in() -> bool:
@@ -102,3 +119,6 @@ def _show_imported(result: dict[str, Any]) -> None:
         say("{refused} refused", refused=result["refused"])
     for refused in result["refusals"]:
         typer.echo(f"  {refused['item']}: {refused['problem']}")
+    if result["skipped"]:
+        counted = [localized(_SKIPPED[one["kind"]], count=one["count"]) for one in result["skipped"]]
+        say("skipped: {what}", what=", ".join(counted))
