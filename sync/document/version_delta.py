@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.markdown.parse import parse_stored, parse_text, reparse_range
 from sync.sequences import common_ends
@@ -77,7 +78,7 @@ class VersionDelta(msgspec.Struct, frozen=True):
 
     def apply_to(self, base: Snapshot) -> Snapshot:
         """Build the version. Raises ValueError if this is not a difference from that base."""
-        return Snapshot(self._document(base.document), self.ids_of(base.ids))
+        return _with_ids(self._document(base.document), self.ids_of(base.ids))
 
     def ids_of(self, base: Sequence[str]) -> tuple[str, ...]:
         return tuple(_expand(self.id_parts, base))
@@ -121,7 +122,14 @@ def encode_whole(snapshot: Snapshot) -> tuple[bytes, str]:
 
 def decode_whole(data: bytes, entry_ids: str) -> Snapshot:
     """Decode a version that is stored whole. Raises zlib.error, msgspec.MsgspecError, ValueError."""
-    return Snapshot(parse_stored(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+    return _with_ids(parse_stored(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+
+
+def _with_ids(document: MemoryDocument, ids: tuple[str, ...]) -> Snapshot:
+    """The snapshot. The ids are derived if an earlier program read other lines of the same bytes as entries."""
+    if len(ids) != document.shape.count(KIND_LETTERS[BlockKind.ENTRY]):
+        ids = tuple(derived_entry_id("", str(at), block.text) for at, block in enumerate(document.entries))
+    return Snapshot(document, ids)
 
 
 def same_encoding(one: MemoryDocument, other: MemoryDocument) -> bool:

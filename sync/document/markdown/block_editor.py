@@ -115,9 +115,9 @@ class BlockEditor:
         self._replace_cell(at, Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id))
 
     def remove_placeholder(self, heading: int) -> None:
-        """Remove the placeholder of a section that gets its first entry."""
+        """Remove the placeholder of a section that gets its first entry, if it is as the program writes it."""
         at = self.cells.find(BlockKind.PLACEHOLDER, heading + 1, own_lines_end(self.cells, heading))
-        if at is not None:
+        if at is not None and self.cells[at].block.text in {words.placeholder for words in WORDS.values()}:
             self.remove(at)
 
     def ensure_section(self, section: Section) -> int:

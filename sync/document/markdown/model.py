@@ -39,7 +39,7 @@ class Block(msgspec.Struct, frozen=True):
 
     `section`: the titles of the headings above it, outermost first, without the document's title; a heading's own title
     is included, and English titles of the template have become Chinese ones. `level`: 1–6 for a heading, else 0.
-    `title`: the text of a heading as it is written, or the label of a footer.
+    `title`: the text of a heading as it is written, or the label of a footer, also of one with text below it.
     """
 
     kind: BlockKind
@@ -104,13 +104,15 @@ class MemoryDocument:
 
     @property
     def label(self) -> str | None:
-        """The text after 最后更新 in the footer; None if there is no footer or it is empty.
+        """The text after 最后更新 in the footer, else in the last line of its form; None if there is no such line.
 
         Every version that this program writes has its own label, so the label on disk names the version that an editor
-        had loaded.
+        had loaded, also if the user has written below it.
         """
         at = self.shape.rfind(KIND_LETTERS[BlockKind.FOOTER])
-        return None if at < 0 else self.blocks[at].title or None
+        if at >= 0:
+            return self.blocks[at].title
+        return next((one.title for one in reversed(self.blocks) if one.title and one.kind is BlockKind.ENTRY), None)
 
     @cached_property
     def endings(self) -> tuple[int, int, int]:

@@ -1,14 +1,17 @@
 """Parse bytes into blocks. `MemoryDocument.data` returns the same bytes for every accepted file.
 
-Text that is not structure is an entry, one for each line; a closed fenced block is one entry. An unclosed fence is an
-ordinary line: it appears while a person types one. Of several lines that look like the footer, the last one is it.
-UTF-8 with a few invalid bytes is refused: read as GB18030 it would become plausible nonsense.
+Text that is not structure is an entry, one for each line; so is each line of a closed HTML comment, and a closed fenced
+block is one. Unclosed ones are ordinary lines, which appear while a person types. The footer has exactly the form that
+the program writes, and only blank lines after it. UTF-8 with a few invalid bytes is refused: read as GB18030 it would
+become plausible nonsense.
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.document.markdown.model import (
     BOM,
@@ -24,6 +27,7 @@ from sync.document.markdown.model import (
     shape_of,
 )
 from sync.document.markdown.template import canonical_title
+from sync.document.markdown.words import WORDS
 from sync.errors import DocumentUntouchable
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that fits into a prompt has a thousandth of this
@@ -31,8 +35,14 @@ MAX_FRONT_MATTER_LINES: Final = 200  # more than any real one; bounds the search
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\s*[-*+]\s*[（(]\s*(?:待补充|to be added)\s*[)）]\s*\Z")
-_FOOTER: Final = re.compile(r"\s*\*\*\s*(?:最后更新|Last updated)\s*(?:\*\*\s*[：:]|[：:]\s*\*\*)(.*)\Z", re.DOTALL)
+_FOOTER: Final = re.compile(
+    rf"(?:{'|'.join(re.escape(words.footer_prefix.rstrip()) for words in WORDS.values())})[ \t]*"
+    r"([1-9]\d{3}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d(?: · \d+)?)\s*\Z",
+    re.ASCII,
+)
 _FENCE: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})", re.DOTALL)
+_COMMENT_MARK: Final = "<!--"
+_COMMENT: Final = re.compile(rf" {{0,3}}{_COMMENT_MARK}")
 _FENCE_END: Final = re.compile(r"\s*(`{3,}|~{3,})\s*\Z")
 _YAML_KEY: Final = re.compile(r"[^\W\d][\w .-]*:(?:\s|\Z)")
 _YAML_OTHER: Final = re.compile(r"\s|- |# |\Z")
@@ -89,26 +99,34 @@ def reparse_range(document: MemoryDocument, low: int, high: int, text: str) -> M
     ):
         return None
     lines = lines_of(text)
-    if any(_FENCE.match(line.rstrip()) for line in lines):
+    if any(_FENCE.match(line.rstrip()) for line in lines) or _COMMENT_MARK in text or _COMMENT_MARK in document.text:
         return None
     middle = tuple([_classify_line(line) for line in lines])
     now, was = shape_of(middle), shape[low:high]
-    footers = now.count(KIND_LETTERS[BlockKind.FOOTER])
-    if footers > 1 or footers != was.count(KIND_LETTERS[BlockKind.FOOTER]):
-        return None
     found = MemoryDocument(
         blocks[:low] + _with_section(middle, blocks[low - 1].section) + blocks[high:], *_encoding_and_bom(document)
     )
     if KIND_LETTERS[BlockKind.HEADING] in now or KIND_LETTERS[BlockKind.HEADING] in was:
         found = MemoryDocument(assign_sections(found.blocks), *_encoding_and_bom(document))
+    shape = shape[:low] + now + shape[high:]
+    if _changes_footer(found.blocks, shape):
+        return None
     endings, added, removed = (
         document.endings,
         count_line_endings(text),
         count_line_endings("".join([one.raw for one in blocks[low:high]])),
     )
     now_endings = (a + b - c for a, b, c in zip(endings, added, removed, strict=True))
-    preset_cached(found, shape=shape[:low] + now + shape[high:], endings=tuple(now_endings))
+    preset_cached(found, shape=shape, endings=tuple(now_endings))
     return found
+
+
+def _changes_footer(blocks: Sequence[Block], shape: str) -> bool:
+    """Whether a line became or ceased to be the footer because of what follows it."""
+    last = len(shape.rstrip(KIND_LETTERS[BlockKind.BLANK])) - 1
+    if shape.find(KIND_LETTERS[BlockKind.FOOTER]) not in {-1, last}:
+        return True
+    return last >= 0 and blocks[last].kind is BlockKind.ENTRY and _FOOTER.match(blocks[last].raw.rstrip()) is not None
 
 
 def _has_line_break_between(text: str, following: str) -> bool:
@@ -164,14 +182,19 @@ def _split_into_blocks(lines: Sequence[str]) -> list[Block]:
     if at:
         blocks.append(Block(BlockKind.FRONT_MATTER, "".join(lines[:at])))
     fences = _FenceIndex(lines)
+    comment_end = 0  # -1: no later comment ends
     footer = -1
     while at < len(lines):
+        if at >= comment_end >= 0 and _COMMENT.match(lines[at]):
+            comment_end = next((end + 1 for end in range(at, len(lines)) if "-->" in lines[end]), -1)
         end = fences.end_of(at)
+        end = at + 1 if at < comment_end < end else end
         raw = "".join(lines[at:end])
-        block = Block(BlockKind.ENTRY, raw) if end - at > 1 else _classify_line(raw)
+        is_text = end - at > 1 or (at < comment_end and raw.strip())
+        block = Block(BlockKind.ENTRY, raw) if is_text else _classify_line(raw)
+        if footer >= 0 and block.kind is not BlockKind.BLANK:
+            blocks[footer], footer = replace(blocks[footer], kind=BlockKind.ENTRY), -1
         if block.kind is BlockKind.FOOTER:
-            if footer >= 0:
-                blocks[footer] = Block(BlockKind.ENTRY, blocks[footer].raw)
             footer = len(blocks)
         blocks.append(block)
         at = end

@@ -9,8 +9,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.model import (
+    KIND_LETTERS,
     Block,
     BlockKind,
     Entry,
@@ -129,8 +131,19 @@ def plan_merge(
     observed = Snapshot(disk, tuple(merge.disk_ids))
     draft = apply_changes(observed, decisions, merge.entries_to_insert(decisions), known)
     apply_heading_changes(draft, origin, known)
+    _remove_passed_footer(draft, base)
     merged = draft.to_snapshot()
     return MergePlan(operations_between(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
+
+
+def _remove_passed_footer(draft: BlockEditor, base: Version | None) -> None:
+    """Remove the footer of the base if there is text below it; the merged document gets one at its end."""
+    footer = KIND_LETTERS[BlockKind.FOOTER]
+    if base is None or footer not in base.snapshot.document.shape or footer in draft.cells.shape:
+        return
+    passed = (at for at, cell in enumerate(draft.cells) if draft.is_entry(at) and cell.block.title == base.label)
+    if (at := next(passed, None)) is not None:
+        draft.remove(at)
 
 
 class _ThreeWayMerge:

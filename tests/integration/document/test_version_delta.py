@@ -168,3 +168,12 @@ async def test_with_a_damaged_base_only_the_versions_that_differ_from_it_are_los
     assert salvage is not None
     assert "written" in salvage.lost
     assert {row["version"] for row in kept} == {version for version, _, _ in stored} - lost
+
+
+async def test_a_version_whose_lines_an_earlier_program_read_otherwise_is_still_whole(harness: DocumentHarness) -> None:
+    await harness.record_and_reconcile("一")
+    before = await texts(harness)
+    with closing(sqlite3.connect(harness.database.path)) as connection, connection:
+        connection.execute("""update written set entry_ids = '["ent_x"]' where base is null""")
+        connection.execute("""update written set entry_ids = '[[0,1]]' where base is not null""")
+    assert await texts(harness) == before

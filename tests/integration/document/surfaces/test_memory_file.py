@@ -102,6 +102,43 @@ class TestSettling:
         assert not harness.memory.is_unchanged
 
 
+class TestTextLikeOurs:
+    """Lines of the user's that only look like what the program writes."""
+
+    async def test_a_line_that_begins_like_the_footer_stays_where_it_is(self, harness: DocumentHarness) -> None:
+        own = "# 我的笔记\n\n**最后更新**: 2025-01-11 由夜班填写，勿改\n\n## 厨房\n- 菜刀每月磨一次\n"
+        harness.text = own
+        await harness.record_and_reconcile("一")
+        assert harness.text.startswith(own)
+        assert any("夜班" in event.payload["text"] for event in await harness.manual_edit_events())
+        assert harness.text.index("## 重要对话记录") < harness.text.index("**最后更新**：2026/1/8 ")
+
+    @pytest.mark.parametrize("added", ["- 新的\n", "## 附录\n**最后更新**：2025-01-11 由夜班填写\n"])
+    async def test_what_is_written_below_the_footer_gets_the_footer_below_it(
+        self, harness: DocumentHarness, added: str
+    ) -> None:
+        await harness.record_and_reconcile("一")
+        before, label = harness.text.split("\n**最后更新**：")
+        harness.text += added
+        for _ in range(2):
+            await harness.memory.reconcile()
+            assert harness.text.startswith(f"{before}\n{added}\n---\n\n**最后更新**：2026/1/8 ")
+            assert harness.text.count("**最后更新**：2026/") == 1
+        assert label.strip() not in [event.payload["text"] for event in await harness.manual_edit_events()]
+
+    async def test_a_heading_in_a_comment_is_no_section(self, harness: DocumentHarness) -> None:
+        own = "<!--\n## 重要对话记录\n-->\n我的\n"
+        harness.text = own
+        await harness.record_and_reconcile("一")
+        assert harness.text.startswith(own)
+        assert harness.text.count("\n## 重要对话记录\n") == 2
+
+    async def test_a_line_like_a_placeholder_stays(self, harness: DocumentHarness) -> None:
+        harness.text = "- 甲\n\n## 重要对话记录\n* ( to be added )\n"
+        await harness.record_and_reconcile("一")
+        assert "## 重要对话记录\n* ( to be added )\n\n### 2026/1/8\n" in harness.text
+
+
 class TestHandEdits:
     async def test_a_typed_line_becomes_an_event_and_stays_as_typed(self, harness: DocumentHarness) -> None:
         await harness.record_and_reconcile("一")

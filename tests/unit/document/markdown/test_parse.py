@@ -38,9 +38,9 @@ def test_a_fenced_block_is_one_entry_and_opens_no_section() -> None:
 
 
 def test_an_unclosed_fence_swallows_nothing() -> None:
-    document = parse("```sh\n## 标题\n- 甲\n\n**最后更新**：x\n".encode())
+    document = parse("```sh\n## 标题\n- 甲\n\n**最后更新**：2026/1/8 15:49:12\n".encode())
     assert [entry.text for entry in document.entries] == ["```sh", "- 甲"]
-    assert document.label == "x"
+    assert document.label == "2026/1/8 15:49:12"
 
 
 def test_a_fence_in_a_list_is_one_entry() -> None:
@@ -57,7 +57,7 @@ def test_other_lines_are_one_entry_each(line: str) -> None:
     assert kinds(line) == [BlockKind.ENTRY]
 
 
-def test_separators_front_matter_and_the_last_footer() -> None:
+def test_separators_and_front_matter() -> None:
     assert kinds("---\ntitle: x\n---\n***\n- - -\n") == [
         BlockKind.FRONT_MATTER,
         BlockKind.SEPARATOR,
@@ -69,7 +69,42 @@ def test_separators_front_matter_and_the_last_footer() -> None:
         BlockKind.ENTRY,
         BlockKind.SEPARATOR,
     ]
-    assert kinds("**最后更新**：a\n**最后更新：** b") == [BlockKind.ENTRY, BlockKind.FOOTER]
+
+
+@pytest.mark.parametrize("line", ["**最后更新**：2026/1/8 15:49:12", "**Last updated**: 2026/11/27 08:00:00 · 532  "])
+def test_the_footer_is_the_last_line_in_exactly_its_form(line: str) -> None:
+    assert kinds(f"- 甲\n{line}\n\n") == [BlockKind.ENTRY, BlockKind.FOOTER, BlockKind.BLANK]
+    assert kinds(f"{line}\n\n- 甲\n") == [BlockKind.ENTRY, BlockKind.BLANK, BlockKind.ENTRY]
+    assert kinds(f"{line}\n{line}\n") == [BlockKind.ENTRY, BlockKind.FOOTER]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "**最后更新**: 2025-01-11 由夜班填写，勿改",
+        "**最后更新**：2026/1/8 15:49:12 夜班",
+        "**最后更新**：2026/01/08 15:49:12",
+        "**最后更新**：",
+        "**Last updated**: March 2025",
+        "- **最后更新**：2026/1/8 15:49:12",
+    ],
+)
+def test_a_line_that_only_begins_like_the_footer_is_an_entry(line: str) -> None:
+    document = parse(f"- 甲\n\n{line}\n".encode())
+    assert [entry.text for entry in document.entries] == ["- 甲", line]
+    assert document.label is None
+
+
+def test_nothing_in_a_closed_comment_is_structure() -> None:
+    text = "## 节\n<!--\n## 用户偏好\n---\n\n- （待补充）\n```\n-->\n- 后\n```\n"
+    assert [(entry.section, entry.text) for entry in parse(text.encode()).entries] == [
+        (("节",), line) for line in ("<!--", "## 用户偏好", "---", "- （待补充）", "```", "-->", "- 后", "```")
+    ]
+
+
+@pytest.mark.parametrize("opening", ["<!-- 一 -->", "<!--", "```\n<!--\n```", "文 <!--", "`<!--`"])
+def test_what_opens_no_comment_hides_no_heading(opening: str) -> None:
+    assert parse(f"{opening}\n## 节\n- 甲\n".encode()).entries[-1].section == ("节",)
 
 
 def test_line_endings_and_trailing_spaces_are_not_part_of_the_text() -> None:
