@@ -51,6 +51,14 @@ class Content(msgspec.Struct, frozen=True):
         """The names of the parts that differ."""
         return [name for name in ("topic", "facts", "code", "tags") if getattr(self, name) != getattr(other, name)]
 
+    def without(self, more: "Content", less: "Content") -> "Content":
+        """This content without the items that `more` has and `less` lacks."""
+        parts = {
+            name: _minus(*(getattr(one, name) for one in (self, more, less))) for name in ("facts", "code", "tags")
+        }
+        is_private = self.topic == more.topic != less.topic
+        return replace(self, topic=less.topic if is_private else self.topic, **parts)
+
     @property
     def full_text(self) -> str:
         return "\n".join((self.topic, *self.facts, *(block.text for block in self.code), " ".join(self.tags)))
@@ -59,7 +67,8 @@ class Content(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """One session's record. `date` and `time` are local to its device; `quality` rates the summary.
 
-    `written`: who said it, whatever is changed later, until the person takes a project file.
+    `written`: who said it, whatever is changed later, until the person takes a project file. `shared`: what its events
+    say, which leave the device, if the content has more from whole texts that stay here.
     `label`: names another device whose words it has.
     """
 
@@ -80,6 +89,12 @@ class Record(msgspec.Struct, frozen=True):
     reviewed_on: str | None = None
     written: Authorship = Authorship(Writer.USER, "", Door.HAND)
     label: str | None = None
+    shared: Content | None = None
+
+    @property
+    def shared_content(self) -> Content:
+        """What its events say."""
+        return self.content if self.shared is None else self.shared
 
     @property
     def is_project_file(self) -> bool:
@@ -151,6 +166,10 @@ def topic_line(text: str) -> str:
 
 def tag_word(text: str) -> str:
     return re.sub(r"[\s#]+", "-", one_line(text).strip("# "))[:MAX_TAG_CHARS].strip("-")
+
+
+def _minus(items: tuple[Any, ...], more: tuple[Any, ...], less: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(item for item in items if item not in more or item in less)
 
 
 def _unique_non_empty(parts: Any) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from sync.daily.conversation.command_phrases import CommandKind
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn, quality
 from sync.daily.conversation.transcript import contents_of, local_time_of, said_by_one, turns_of
-from sync.daily.model import Author, Content, Mark, Record, content_of, content_payload, marks_of
+from sync.daily.model import Author, Content, Mark, Record, content_of, marks_of
 from sync.daily.pages.numbering import next_number
 from sync.daily.pages.page_folders import PageFolders
 from sync.daily.records.changes import (
@@ -41,6 +41,7 @@ from sync.log.authorship import authorship
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     DAILY_UNDONE,
+    EXCHANGE_TEXT,
     SESSION_EDITED,
     SESSION_ORIGINAL,
     SESSION_RECORDED,
@@ -114,6 +115,8 @@ class RecordService:
             said = await self._log.database.read(store.session_events, name, CONVERSATION_TYPES) if name else []
             events, door = said_by_one(said, own)
             turns = request.turns or tuple(turns_of(events))
+            texts = await self._log.database.read(store.session_events, name, (EXCHANGE_TEXT,)) if name else []
+            whole = () if request.turns else tuple(turns_of(events, texts))
             paths = (event.project_path for event in reversed(events) if event.project_path)
             path = request.project_path or next(paths, None)
             options = (await asyncio.to_thread(self._page_folders.options, path)).value
@@ -124,19 +127,23 @@ class RecordService:
                 refused = "no_place"
             if refused is not None:
                 return ChangeResult(None, refused)
-            content, original = contents_of(request.summary, turns, self._redactor, options.recording)
+            content, original = contents_of(request.summary, turns, whole, self._redactor, options.recording)
             author: Author = request.author if request.summary is not None else "extractive"
             origin = Origin.USER if author == "hand" else Origin.MODEL
             extra = {DOOR_FIELD: request.door if request.turns or request.summary is not None else door}
             written = authorship(SESSION_RECORDED, origin, self._log.device_id, extra)
             until = events[-1].event_id if events else None
             if name and (of_session := records.of_session(name, written, own)):
-                return await self._update_record(records, of_session[-1], content, until, by=author, original=original)
-            rating = quality(content, turns) if author != "hand" else None
+                change = _continue_record(records, of_session[-1], content, original, until, author)
+                if isinstance(change, str):
+                    return ChangeResult(of_session[-1], change)
+                return await self._apply(replace(change, original=original, is_whole=bool(whole)))
+            rating = quality(original, whole or turns) if author != "hand" else None
             record = await asyncio.to_thread(self._build_record, request, events, content, path, records)
             record_id = request.record_id or session_record_id(written, name, until) or self.new_id()
             record = replace(record, record_id=record_id, author=author, quality=rating, written=written)
-            return await self._apply(replace(create_record(record, request.event_id), original=original))
+            change = create_record(record, request.event_id)
+            return await self._apply(replace(change, original=original, is_whole=bool(whole)))
 
     def _build_record(
         self, request: RecordRequest, events: Sequence[Event], content: Content, path: str | None, records: DailyRecords
@@ -278,31 +285,6 @@ class RecordService:
             await self._log.append([self._intake.build_erasure(event_ids[start : start + ERASE_BATCH])])
         return event_ids
 
-    async def _update_record(
-        self,
-        records: DailyRecords,
-        record: Record,
-        content: Content,
-        until_event_id: str | None,
-        *,
-        by: Author,
-        original: Content,
-    ) -> ChangeResult:
-        """Update the record of a session that continued. A manual edit is not overwritten by an extracted summary."""
-        if until_event_id is not None and until_event_id == record.until_event_id and by == "extractive":
-            return ChangeResult(record, "already_recorded")
-        edited = any(
-            event.type == SESSION_EDITED
-            and event.payload.get("record_id") == record.record_id
-            and event.payload.get("by") == "hand"
-            for event in records.changes
-        )
-        if edited and by == "extractive":
-            return ChangeResult(record, "edited_by_hand")
-        changed = record.content.changed_parts(content)
-        change = edit_record(record, content, changed, by=by, until_event_id=until_event_id)
-        return await self._apply(replace(change, original=original))
-
     async def _apply(self, change: RecordChange) -> ChangeResult:
         """Append a change; the record after it."""
         (event_id,) = await self._append([change])
@@ -318,7 +300,7 @@ class RecordService:
         return [event_id for event_id, _ in named]
 
     def _event_drafts(self, event_id: str, change: RecordChange) -> Iterator[EventDraft]:
-        """A change's event and, if redaction is off for this device, one with the original text."""
+        """A change's event and, if this device shows more, one with that: whole texts, or what is not redacted."""
         record = change.record
         path = None if record.project_path is None else self._redactor.clean(record.project_path)
         clean = self._redactor.clean_payload(change.payload)
@@ -330,12 +312,30 @@ class RecordService:
             event_id=event_id,
             **change.author_fields,
         )
-        options = self._page_folders.options(record.project_path).value
-        if change.event_type in {SESSION_RECORDED, SESSION_EDITED} and not options.recording.sanitize_sensitive:
-            original = content_payload(change.original or record.content)
-            if content_payload(content_of(clean.value)) != original:
-                payload = self._no_redaction.clean_payload({"of": event_id, **original})
-                yield EventDraft(type=SESSION_ORIGINAL, payload=payload)
+        if change.event_type in {SESSION_RECORDED, SESSION_EDITED}:
+            is_redacted = self._page_folders.options(record.project_path).value.recording.sanitize_sensitive
+            redactor = self._redactor if is_redacted else self._no_redaction
+            original = redactor.clean_payload({"of": event_id, **change.original_payload})
+            if content_of(original.value) != content_of(clean.value):
+                yield EventDraft(type=SESSION_ORIGINAL, payload=original)
+
+
+def _continue_record(
+    records: DailyRecords, record: Record, content: Content, original: Content, until_event_id: str | None, by: Author
+) -> RecordChange | str:
+    """Update the record of a session that continued, or say why not. A summary does not replace a manual edit."""
+    if until_event_id is not None and until_event_id == record.until_event_id and by == "extractive":
+        return "already_recorded"
+    edited = any(
+        event.type == SESSION_EDITED
+        and event.payload.get("record_id") == record.record_id
+        and event.payload.get("by") == "hand"
+        for event in records.changes
+    )
+    if edited and by == "extractive":
+        return "edited_by_hand"
+    changed = sorted({*record.content.changed_parts(original), *record.shared_content.changed_parts(content)})
+    return edit_record(record, original, changed, by=by, until_event_id=until_event_id, shared=content)
 
 
 def _refusal_reason(

@@ -267,8 +267,8 @@ _DAILY_TYPES: Final = (
     ),
     EventType(
         SESSION_ORIGINAL,
-        "The text of a daily record before redaction, if the user turned its redaction off.",
-        ("of", "topic", "facts", "code", "tags"),
+        "What this device shows of a daily record: what whole texts have more, or the text before redaction.",
+        ("of", "topic", "facts", "code", "tags", "whole?"),
         ("daily.record_service",),
         ("daily records", "erasure"),
         is_device_only=True,

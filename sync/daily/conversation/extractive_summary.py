@@ -1,7 +1,8 @@
 """Summarise a conversation by selecting among its own sentences. Pure and deterministic.
 
-A sentence is a fact if it decides, prefers, or names a number, a path or an identifier. Questions and code are none.
-The user's sentences weigh more than the model's; of two that say the same, the later one counts.
+A sentence is a fact if it decides, prefers, or names a number, a path or an identifier, and if the user states it.
+Questions, requests and code are none. The user's sentences weigh more than the model's; of two that say the same, the
+later one counts.
 """
 
 import re
@@ -14,6 +15,7 @@ import msgspec
 from sync.daily.conversation.keywords import is_same_text, keywords, similarity, terms
 from sync.daily.model import Code, Content, normalised_content
 from sync.log.authorship import one_line
+from sync.small_talk import is_small_talk
 
 MAX_SUMMARY_FACTS: Final = 8
 MAX_SUMMARY_TAGS: Final = 6
@@ -72,7 +74,7 @@ def summarise(turns: Sequence[SummaryTurn]) -> Content:
     sentences = list(_sentences(prose))
     weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
     topic = _topic(sentences, weights)
-    return normalised_content(topic, _facts(sentences, weights, topic), _blocks(turns), _tags(prose))
+    return normalised_content(topic, _facts(sentences, weights, topic), _blocks(turns), _tags(prose, sentences))
 
 
 def count_rounds(turns: Sequence[SummaryTurn]) -> int:
@@ -148,6 +150,8 @@ def _sentence_score(sentence: _Sentence, weights: dict[str, float]) -> float:
     worth += 0.5 if _PRECISE.search(sentence.text) else 0.0
     worth += min(_keyword_weight(sentence.text, weights) * 0.15, 0.6)
     worth += 0.3 if sentence.role == "user" else 0.0
+    if sentence.role == "user" and not _POLITE_OPENING.match(sentence.text) and not is_small_talk(sentence.text):
+        worth = max(worth, 1.0)  # what they agreed to, whatever its words
     return worth if len(sentence.text) <= 2 * MAX_SENTENCE_CHARS else worth - 0.5
 
 
@@ -165,10 +169,11 @@ def _blocks(turns: Sequence[SummaryTurn]) -> list[Code]:
     return list(dict.fromkeys(blocks))[-MAX_SUMMARY_BLOCKS:]  # the latest versions
 
 
-def _tags(turns: Sequence[SummaryTurn]) -> list[str]:
+def _tags(turns: Sequence[SummaryTurn], sentences: Sequence[_Sentence]) -> list[str]:
     explicit = [tag for turn in turns if turn.role == "user" for tag in _HASHTAG.findall(turn.text)]
-    own = keywords([turn.text for turn in turns if turn.role == "user"], MAX_SUMMARY_TAGS)
-    every = keywords([turn.text for turn in turns], MAX_SUMMARY_TAGS)
+    said = [one for one in sentences if not is_small_talk(one.text)]
+    own = keywords([one.text for one in said if one.role == "user"], MAX_SUMMARY_TAGS)
+    every = keywords([one.text for one in said], MAX_SUMMARY_TAGS)
     return list(dict.fromkeys([*explicit, *own, *every]))[:MAX_SUMMARY_TAGS]
 
 

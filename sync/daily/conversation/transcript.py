@@ -18,6 +18,7 @@ from sync.log.event_types import (
     RECORD_CHANGE_TYPES,
     RETRACTING_TYPES,
     SESSION_ORIGINAL,
+    TEXT_SUFFIX,
 )
 from sync.log.model import Door, Event, is_imported
 from sync.redaction import Redactor
@@ -63,13 +64,28 @@ def said_by_one(events: Sequence[Event], own_device_ids: Collection[str]) -> tup
     return by_author.get(first, []), (Door.HAND, Door.HAND, Door.PROGRAM, Door.IMPORT)[first]
 
 
-def turns_of(events: Sequence[Event]) -> list[SummaryTurn]:
-    """The session's messages, which are complete; without any the summaries of its exchanges."""
+def turns_of(events: Sequence[Event], texts: Sequence[Event] = ()) -> list[SummaryTurn]:
+    """The session's messages, which are complete; without any its exchanges, by their whole texts or summaries."""
     present = [event for event in events if event.payload]
     messages = [event for event in present if event.type == MESSAGE]
     if messages:
         return [turn for event in messages for turn in _message_turns(event.payload)]
-    return [turn for event in present if event.type == EXCHANGE_RECORDED for turn in _exchange_turns(event.payload)]
+    whole = {event.event_id.removesuffix(TEXT_SUFFIX): event.payload for event in texts if event.payload}
+    exchanges = [event for event in present if event.type == EXCHANGE_RECORDED]
+    return [
+        turn
+        for one in exchanges
+        for turn in _exchange_turns({**one.payload, **_own_words(whole.get(one.event_id, {}))})
+    ]
+
+
+def _own_words(text: Mapping[str, Any]) -> dict[str, Any]:
+    """The sides of a whole text that have no words of tools or web pages."""
+    return {
+        side: text[side]
+        for side in ("question", "answer")
+        if side in text and not (side == "answer" and "tools" in text)
+    }
 
 
 def _message_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:
@@ -87,16 +103,21 @@ def _exchange_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:
 
 
 def contents_of(
-    summary: Content | None, turns: Sequence[SummaryTurn], redactor: Redactor, recording: Any
+    summary: Content | None,
+    turns: Sequence[SummaryTurn],
+    whole: Sequence[SummaryTurn],
+    redactor: Redactor,
+    recording: Any,
 ) -> tuple[Content, Content]:
-    """What to record of a conversation, and the same before redaction.
+    """What to record of a conversation, and what this device shows: that of `whole`, or the same before redaction.
 
     Tags made of raw text would lose the context that shows them to be secret.
     """
     texts = redactor.clean_turns((turn.role == "assistant", turn.text) for turn in turns)
     redacted = [SummaryTurn(turn.role, str(text)) for turn, text in zip(turns, texts, strict=True)]
+    shown = list(whole) or (redacted if recording.sanitize_sensitive else list(turns))
     content = summary or summarise(redacted)
-    original = summary or (content if redacted == list(turns) else summarise(turns))
+    original = summary or (content if redacted == shown else summarise(shown))
     if recording.save_code_snippets:
         return content, original
     return replace(content, code=()), replace(original, code=())

@@ -23,8 +23,8 @@ _DOORS: Final = {Writer.USER: Door.HAND, Writer.PROGRAM: Door.PROGRAM, Writer.AP
 class RecordChange(msgspec.Struct, frozen=True):
     """One event to append. `record`: as it will be after a recording or an edit, else as it is now.
 
-    `event_id`: the event's id if it was chosen beforehand. `original`: the content before redaction, if `record` has
-    the redacted one. `is_taken`: the person made a project file their own.
+    `event_id`: the event's id if it was chosen beforehand. `original`: the content that this device shows, if `record`
+    has another; `is_whole`: it is of whole texts. `is_taken`: the person made a project file their own.
     """
 
     event_type: str
@@ -32,7 +32,14 @@ class RecordChange(msgspec.Struct, frozen=True):
     payload: dict[str, Any]
     event_id: str | None = None
     original: Content | None = None
+    is_whole: bool = False
     is_taken: bool = False
+
+    @property
+    def original_payload(self) -> dict[str, Any]:
+        """What this device shows, with its session if it is of whole texts, which may be erased."""
+        whole = {"whole": self.record.session_id or ""} if self.is_whole else {}
+        return {**content_payload(self.original or self.record.content), **whole}
 
     @property
     def author_fields(self) -> dict[str, Any]:
@@ -68,15 +75,21 @@ def edit_record(
     by: Author,
     until_event_id: str | None = None,
     event_id: str | None = None,
+    shared: Content | None = None,
 ) -> RecordChange:
-    """Replace the named parts of a record by those of `content`."""
-    then = replace(record, content=replace(record.content, **{part: getattr(content, part) for part in parts}))
-    return RecordChange(
-        SESSION_EDITED,
-        then,
-        {"changed": list(parts), "by": by, "until_event_id": until_event_id, **payload_after(then)},
-        event_id,
-    )
+    """Replace the named parts of a record by those of `content`.
+
+    `shared`: those parts in the event; else `content` without what only this device knows.
+    """
+    given = shared or content.without(record.content, record.shared_content)
+    both = [
+        replace(former, **{part: getattr(new, part) for part in parts})
+        for former, new in ((record.content, content), (record.shared_content, given))
+    ]
+    then = replace(record, content=both[0], shared=None if both[0] == both[1] else both[1])
+    payload = {"changed": list(parts), "by": by, "until_event_id": until_event_id, **payload_after(then)}
+    original = then.content if then.shared is not None else None
+    return RecordChange(SESSION_EDITED, then, payload, event_id, original, is_whole=original is not None)
 
 
 def take_records(records: DailyRecords) -> list[RecordChange]:
@@ -120,7 +133,10 @@ def merge_records(merge: RecordMerge, records: DailyRecords) -> list[RecordChang
         return []
     parts = [part for part in into.content.changed_parts(merge.content) if part != "topic"]
     repeats = [records.by_id[one.record_id] for one in merge.repeats if one.record_id in records.by_id]
-    edits = [edit_record(into, merge.content, parts, by="hand")] if parts else []
+    shared = merge.content
+    for record in (into, *repeats):
+        shared = shared.without(record.content, record.shared_content)
+    edits = [edit_record(into, merge.content, parts, by="hand", shared=shared)] if parts else []
     return edits + [remove_record(repeat, reason="merged", merged_into=into.record_id) for repeat in repeats]
 
 
@@ -137,7 +153,7 @@ def payload_after(record: Record) -> dict[str, Any]:
     """What an event says of the record after the change."""
     return {
         "record_id": record.record_id,
-        **content_payload(record.content),
+        **content_payload(record.shared_content),
         "marks": list(record.marks),
         "importance": _importance(record.marks),
     }

@@ -233,7 +233,8 @@ class _ReducedRecords:
             self.waiting.add(event.event_id)
             return
         if original is not None:
-            record = replace(record, content=content_of(original.payload))
+            shared = record.content if _is_whole(original) else None
+            record = replace(record, content=content_of(original.payload), shared=shared)
         if record.record_id not in self.by_id and record.record_id not in self.removed:
             self.by_id[record.record_id] = record
             self.record_ids.append(record.record_id)
@@ -243,12 +244,19 @@ class _ReducedRecords:
 
 
 def _apply_edit(record: Record, event: Event, original: Event | None) -> Record:
-    edited = content_of((original or event).payload)
+    edited, given = content_of((original or event).payload), content_of(event.payload)
     changed = event.payload.get("changed")
     names = [name for name in CONTENT_PARTS if isinstance(changed, list) and name in changed]
     until = event.payload.get("until_event_id")
-    content = replace(record.content, **{name: getattr(edited, name) for name in names}) if names else record.content
+    content = replace(record.content, **{name: getattr(edited, name) for name in names})
+    said = replace(record.shared_content, **{name: getattr(given, name) for name in names})
+    shared = said if record.shared is not None or _is_whole(original) else None
     until_event_id = until if isinstance(until, str) else record.until_event_id
     is_taken = record.is_project_file and event.door == Door.COMMAND
     written = author_of(event) if is_taken else record.written
-    return replace(record, content=content, until_event_id=until_event_id, written=written)
+    return replace(record, content=content, shared=shared, until_event_id=until_event_id, written=written)
+
+
+def _is_whole(original: Event | None) -> bool:
+    """Whether an original is of whole texts, which stay on this device."""
+    return original is not None and "whole" in original.payload

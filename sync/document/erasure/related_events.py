@@ -6,7 +6,7 @@ a note, the facts stated in an exchange, and the versions of a fact.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sync.db.engine import Transaction
@@ -118,13 +118,14 @@ def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list
     questions = {f"{event_id}.q" for event_id in event_ids}
     quoting = [event.event_id for event in (*readded, *(edit for edit in edits if _is_quoting(edit, entry_ids)))]
     event_ids = event_ids.union(quoting)  # corrections of these too
+    sessions = {str(event.session_id) for event in named if event.type == EXCHANGE_RECORDED and event.session_id}
     compacted = list(log_store.read_by_types(connection, [DAY_FOLDED], after=0))
     days = {text_in(event, "entry_id") for event in compacted if questions & set(compacted_entry_hashes(event))}
     return [
         *quoting,
         *_repeated_exchanges(connection, event_ids),
         *whole_texts(connection, event_ids),
-        *_record_originals(connection, event_ids),
+        *_record_originals(connection, event_ids, sessions),
         *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
         *_repeating_record_changes(connection, event_ids),
         *facts,
@@ -212,10 +213,10 @@ def whole_texts(connection: Transaction, event_ids: Iterable[str]) -> Iterator[s
     yield from (name for name in names if log_store.find_event(connection, name) is not None)
 
 
-def _record_originals(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
-    """The unredacted text of daily records, kept on this device."""
+def _record_originals(connection: Transaction, event_ids: frozenset[str], sessions: Collection[str]) -> Iterator[str]:
+    """What this device alone shows of daily records: unredacted text, and that of exchanges of these sessions."""
     for event in log_store.read_by_types(connection, [SESSION_ORIGINAL], after=0):
-        if text_in(event, "of") in event_ids:
+        if text_in(event, "of") in event_ids or text_in(event, "whole") in sessions:
             yield event.event_id
 
 

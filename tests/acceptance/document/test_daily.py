@@ -113,6 +113,38 @@ def test_a_session_that_ends_in_the_sidecar_is_on_its_project_s_page(home: Home)
         assert refused.value.kind == "invalid_input"
 
 
+def test_code_is_on_the_page_by_default_and_stays_on_this_device_through_every_change(home: Home) -> None:
+    said = (
+        ("写个快速排序", "好的：\n```python\ndef qs(a):\n    return a\n```\n这样就行"),
+        ("那就番茄锅底，周六晚上六点去", "好的，记下了。"),
+        (f"部署的步骤很长：{'先备份，再停机，' * 8}最后检查端口 8443", "明白。"),
+    )
+    for question, answer in said:
+        home.run("update", "--session-id", "s1", question, answer)
+    record = home.json("daily", "record", "s1")["record"]
+    page = pages(home)[0].read_text("utf-8")
+    assert "### 代码/配置\n```python\ndef qs(a):\n    return a\n```" in page
+    assert "- 那就番茄锅底，周六晚上六点去" in page
+    assert "端口 8443" in page
+
+    home.run("daily", "mark", record["id"], "important")
+    pages(home)[0].write_text(page.replace("番茄锅底", "菌菇锅底"), "utf-8")
+    home.json("daily", "list")
+    home.run("update", "--session-id", "s1", "再改一下", "好的：\n```sh\nmake deploy\n```")
+    assert "def qs" in pages(home)[0].read_text("utf-8")
+
+    events = home.json("events", "read", json.dumps({"limit": 500}))["events"]
+    leaving = [event for event in events if event["type"] in {"session_recorded", "session_edited", "session_marked"}]
+    assert {event["type"] for event in leaving} == {"session_recorded", "session_edited", "session_marked"}
+    assert "菌菇锅底" in json.dumps(leaving, ensure_ascii=False), "what a person writes on the page is shared"
+    assert not [text for text in ("def qs", "8443") if text in json.dumps(leaving, ensure_ascii=False)]
+
+    exchange = next(event for event in events if event["payload"].get("question") == "写个快速排序")
+    home.run("forget", exchange["event_id"], "--yes")
+    home.json("daily", "list")
+    assert "def qs" not in pages(home)[0].read_text("utf-8"), "nor does its code stay on the page"
+
+
 def test_commands_alone_keep_a_session_when_it_ends(home: Home) -> None:
     home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     place = {"session_id": "s1", "project_path": str(home.data)}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from sync.daily.model import MARKS
+from sync.daily.records.changes import edit_record
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
 from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.devices.device_view import DeviceView
@@ -197,6 +198,18 @@ def test_the_original_text_counts_even_if_it_arrives_after_the_redacted_record()
     reducer = RecordsReducer([record])
     assert not reducer.extend([original])
     assert reduce_events([record, original]).by_id["rec_1"].content.topic == "a@b.cn"
+
+
+def test_a_record_shows_whole_texts_and_says_of_them_no_more_than_its_events() -> None:
+    record = event(1, SESSION_RECORDED, {**RECORDED, "facts": ["甲"]}, 1)
+    whole = event(2, SESSION_ORIGINAL, {"of": "evt_01", "topic": "火锅", "facts": ["甲", "乙"], "whole": "s1"}, 2)
+    shown = reduce_events([record, whole]).by_id["rec_1"]
+    assert (shown.content.facts, shown.shared_content.facts) == (("甲", "乙"), ("甲",))
+    by_hand = edit_record(shown, replace(shown.content, facts=("乙", "丙")), ["facts"], by="hand")
+    assert (by_hand.payload["facts"], by_hand.original and by_hand.original.facts) == (["丙"], ("乙", "丙"))
+    edited = event(3, SESSION_EDITED, by_hand.payload, 3)
+    elsewhere = reduce_events([record, edited]).by_id["rec_1"]
+    assert elsewhere.content.facts == reduce_events([record, whole, edited]).by_id["rec_1"].shared_content.facts
 
 
 def test_a_change_counts_even_if_the_clock_of_the_recording_device_is_weeks_ahead() -> None:

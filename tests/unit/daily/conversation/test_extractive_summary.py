@@ -81,6 +81,22 @@ class TestSummary:
         assert poor < 0.4
 
 
+@pytest.mark.parametrize(
+    ("begun", "agreed"),
+    [
+        ("周六我们吃火锅吧，你觉得哪家好", "那就番茄锅底，周六晚上六点去"),
+        ("看看订单接口的进度", "明天继续做 /orders 的迁移"),
+        ("Let's plan the trip to Porto", "Then we go by train on Friday evening"),
+    ],
+)
+def test_what_the_user_agrees_to_is_a_fact_whatever_its_words_and_courtesies_and_requests_are_none(
+    begun: str, agreed: str
+) -> None:
+    found = summarise(talk(begun, "Sure.", agreed, "好的，已经记下了。", "谢谢", "不客气", "帮我看看", "好"))
+    assert found.facts == (agreed,)
+    assert "客气" not in found.tags
+
+
 def test_a_topic_made_of_a_summary_that_was_cut_says_that_it_is_cut() -> None:
     cut = 'My docker build keeps failing with "no space left...'
     assert summarise([SummaryTurn("user", cut), SummaryTurn("assistant", "Prune the images.")]).topic.endswith(
