@@ -323,6 +323,17 @@ export interface ForeignChangeJson {
   waits: boolean;
 }
 
+export interface ForgetJson {
+  counts: Record<string, unknown>;
+  events: Array<MeantJson>;
+  found: number;
+  keptFiles: Array<string>;
+  preview: boolean;
+  requestId: string | null;
+  token: string | null;
+  willBeErasedAt: string | null;
+}
+
 export interface ForgettingJson {
   dryRun: boolean;
   events: Array<MeantJson>;
@@ -916,6 +927,7 @@ export interface StatusJson {
   cloud: CloudJson;
   device: ThisDeviceJson;
   document: DocumentJson;
+  forgetting: Array<WaitingForgetJson>;
   lan: LanJson;
   model: ModelJson | null;
   pending: number;
@@ -971,6 +983,11 @@ export interface TurnGiven {
   content: string;
 }
 
+export interface UndoneJson {
+  events: number;
+  requestId: string;
+}
+
 export interface UpdateJson {
   eventId: string | null;
   pending: number;
@@ -990,6 +1007,12 @@ export interface VersionJson {
   entries: number;
   label: string | null;
   sha256: string;
+}
+
+export interface WaitingForgetJson {
+  events: number;
+  requestId: string;
+  willBeErasedAt: string;
 }
 
 export interface WatchersJson {
@@ -1083,6 +1106,25 @@ export interface Methods {
       answer: 'accept' | 'restore';
     };
     result: EditedJson;
+  };
+  /** Show, or hide at once and erase later, what belongs together: fact, sentence, exchange, record, note and line. */
+  'memory/forget': {
+    params: {
+      factId?: string | null;
+      eventIds?: Array<string> | null;
+      query?: string | null;
+      /** default false */ preview?: boolean;
+      token?: string | null;
+      undoSeconds?: number | null;
+    };
+    result: ForgetJson;
+  };
+  /** Show again what a request to forget has hidden, as long as it is not erased. */
+  'memory/undo': {
+    params: {
+      requestId?: string | null;
+    };
+    result: UndoneJson;
   };
   /** Account, device, cloud, pending events, warnings about the file. */
   'sync/status': {

@@ -29,6 +29,7 @@ from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.notices import BLOCKING
 from sync.erasure_service import ErasureService
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.forget_service import ForgetService
 from sync.insights.cache import CACHE_FILE, InsightsCache
 from sync.jsonl.service import EventFilesService
 from sync.lan.access import LanAccess
@@ -98,6 +99,7 @@ class App:
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
+    forgetting: ForgetService = field(init=False)
     lesson_files: "Callable[[], LessonFiles]" = field(init=False)
     lesson_file_writer: ExternalProjectionRunner[None] = field(init=False)
     notes: Callable[[], services.NotesAccess] = field(init=False)
@@ -117,14 +119,9 @@ class App:
         self.lesson_files = services.lesson_files(self.settings, self.profile, self.lessons)
         folder = services.lessons_folder(self.settings, self.profile)
         self.lesson_file_writer = services.lesson_file_writer(self.lesson_files, folder, self.log, self.clock)
+        parts = (self.log, self.draft_builder, self.account, self.replicator, self.event_files, self.daily, self.recall)
         self.erasure = ErasureService(
-            log=self.log,
-            draft_builder=self.draft_builder,
-            account=self.account,
-            replicator=self.replicator,
-            event_files=self.event_files,
-            daily=self.daily,
-            recall=self.recall,
+            *parts,
             lesson_files=self.lesson_files,
             notes=lambda: self.notes().erasure,
             facts=self.facts,
@@ -134,6 +131,8 @@ class App:
             log_storage_errors=self._log_storage_errors,
             is_sidecar=self.is_sidecar,
         )
+        seconds, serves = self.settings.privacy.undo_seconds, lambda: self._watcher is not None
+        self.forgetting = ForgetService(self.erasure, self.facts, self.daily, seconds, self.clock, serves)
         recall, facts, erase = self.recall, self.facts, self.erasure.request_texts
         self.context = lazy_recall.context(self.log, self.memory_service, recall, facts, self.clock, self.settings)
         self.notes = services.notes(self.log, self.draft_builder, self.clock, self.settings, self.recall, erase)
@@ -240,6 +239,7 @@ class App:
             version=__version__,
             lan_peers=tuple(self.lan.peer_ids()),
             model=await self.model.status(),
+            forgetting=tuple(await self.forgetting.waiting()),
             foreign_changes=await fact_services.foreign_changes(self.log, self.facts),
         )
 
@@ -262,6 +262,7 @@ class App:
 
         self._watcher = Watcher(self.settings.memory_file, self._file_changes)
         jobs = [supervise("file", partial(self._run_file_sync, self._watcher))]
+        jobs.append(supervise("forgetting", self.forgetting.run))
         watch = partial(
             watch_other_processes, self.log, self.settings.data_dir, self.profile, self.login_flow.profile_left
         )

@@ -100,13 +100,18 @@ class ErasureService(msgspec.Struct, frozen=True):
 
     async def request_by_id(self, event_ids: Sequence[str]) -> RequestedErasure:
         """`request` for ids that a caller gives. Raises InvalidInput if one is unknown; then nothing is erased."""
+        known = await self.known_ids(event_ids)
+        erased, given = await self.request(list(known.values())), {known[name]: name for name in event_ids}
+        return replace(erased, named=[given.get(event_id, event_id) for event_id in erased.named])
+
+    async def known_ids(self, event_ids: Sequence[str]) -> dict[str, str]:
+        """The event id of each id that a caller gives. Raises InvalidInput if one is unknown."""
         known = await resolve_ids(self.log, event_ids)
         if unknown := [name for name in event_ids if name not in known]:
             hint = "Nothing was erased. If another device recorded it, run `xiaobai-memory sync` and erase it again."
             message = f"no event of this device's log has the id {', '.join(unknown[:MAX_NAMED])}"
             raise InvalidInput(message, field="eventIds", hint=hint)
-        erased, given = await self.request(list(known.values())), {known[name]: name for name in event_ids}
-        return replace(erased, named=[given.get(event_id, event_id) for event_id in erased.named])
+        return known
 
     async def request(self, event_ids: Sequence[str]) -> RequestedErasure:
         """Erase these events and what repeats them.

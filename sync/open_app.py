@@ -71,6 +71,7 @@ async def open_app(
             await app.devices.record_own_name()  # the host may have been renamed since the login
             await stack.enter_async_context(background_tasks(app.background_jobs()))
         elif app.is_sidecar:
+            await app.forgetting.carry_out_due()
             await app.reconcile_memory_file()
         yield app
         if mode is AppMode.HELPER and own_lock is not None and not app.login_flow.profile_left.is_set():

@@ -24,6 +24,8 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("memory/history", "memory.document:history"),
         _row("memory/restore", "memory.document:restore"),
         _row("memory/resolve", "memory.document:resolve"),
+        _row("memory/forget", "log.forget:forget_meaning", timeout=None),
+        _row("memory/undo", "log.forget:undo"),
         _row("sync/status", "account.cloud:status"),
         _row("sync/now", "account.cloud:sync_now", timeout=None),
         _row("sync/quarantine", "account.cloud:quarantine"),

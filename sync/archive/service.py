@@ -35,9 +35,9 @@ from sync.document.markdown.parse import parse
 from sync.document.surfaces.app_cache import read_content
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
-from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
+from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed, StorageBusy
 from sync.jsonl.event_import import BATCH_EVENTS, EventImport, decode_lines
-from sync.log import store
+from sync.log import erased_store, store
 from sync.log.event_catalogue import NOTE_TYPES
 from sync.log.event_types import LESSON_TYPES
 from sync.log.ingest import DraftBuilder
@@ -85,6 +85,8 @@ class ArchiveService:
 
         Raises InvalidInput if it exists, StorageError.
         """
+        if await self._log.database.read(erased_store.forget_requests):
+            raise StorageBusy("something waits to be forgotten", hint="Export again in a few minutes, or undo it.")
         omitted = frozenset((() if with_lessons else LESSON_TYPES) + (() if with_notes else NOTE_TYPES))
         head = await self._log.newest_position()
         counts = [0, 0]

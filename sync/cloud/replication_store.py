@@ -1,6 +1,7 @@
 """The SQL of replication: what to push, and applying an answer."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from sync.cloud.sync_decisions import PageVerdict
 from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.errors import DeviceForked
-from sync.log import outbox_store
+from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
 from sync.log.devices import store as registry_store
 from sync.log.envelope import bounded_hlc
@@ -62,11 +63,14 @@ def read_cursor(connection: Transaction) -> RemoteCursor:
 def pending_batch(connection: Transaction, most_events: int, *, device_id: str | None = None) -> PendingBatch:
     """The oldest undelivered events and the cursor, from one transaction. `device_id`: only events of that device.
 
-    Text that a later erasure request or correction in the log retracts is left out, whether that was applied yet or
-    not: a restored server may have the request already, from another device, and would not apply it again.
+    What waits to be forgotten holds back what follows it. Text that a later erasure request or correction in the log
+    retracts is left out, whether that was applied yet or not: a restored server may have the request already, from
+    another device, and would not apply it again.
     """
     positions = outbox_store.pending_positions(connection, CLOUD, most_events, device_id=device_id)
-    pending = log_store.read_at_positions(connection, positions)
+    held_ids = erased_store.held_ids(connection)
+    waiting = log_store.read_at_positions(connection, positions)
+    pending = list(takewhile(lambda event: event.event_id not in held_ids, waiting))
     retractions = Retractions()
     if pending:
         retractions.apply(

@@ -1,5 +1,6 @@
 """Answers to erasure requests, and how they become JSON."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from sync.document.erasure.selection import PREVIEW_CHARS, text_of
@@ -9,6 +10,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from collections.abc import Sequence
 
     from sync.erasure_service import RequestedErasure
+    from sync.forget_service import ForgetPreview, Forgetting
     from sync.log.model import Event
 
 
@@ -36,6 +38,30 @@ class ForgettingJson(TypedDict):
     keptFiles: list[str]
 
 
+class ForgetJson(TypedDict):
+    """What goes together: `found` events by their type in `counts`, the first hundred in `events`.
+
+    A preview has the `token` that a request for words needs. Else they are hidden and `willBeErasedAt` says when they
+    are erased; until then `memory/undo` takes `requestId`. Without one they are erased at once, except `keptFiles`.
+    """
+
+    preview: bool
+    found: int
+    counts: dict[str, int]
+    events: list[MeantJson]
+    token: str | None
+    requestId: str | None
+    willBeErasedAt: str | None
+    keptFiles: list[str]
+
+
+class UndoneJson(TypedDict):
+    """The request that was undone, and how many events are shown again."""
+
+    requestId: str
+    events: int
+
+
 MAX_SHOWN_EVENTS: Final = 100  # events in an answer, which counts all of them
 
 
@@ -43,21 +69,38 @@ def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure
     """`erased` is None in a dry run."""
     return {
         "found": len(events),
-        "events": [
-            {
-                "eventId": event.event_id,
-                "ts": event.ts,
-                "type": event.type,
-                "deviceId": event.device_id,
-                "projectId": event.project_id,
-                "text": " ".join(_preview_of(event).split())[:PREVIEW_CHARS],
-            }
-            for event in events[:MAX_SHOWN_EVENTS]
-        ],
+        "events": _meant_to_json(events),
         "dryRun": erased is None,
         "forgotten": [] if erased is None else erased.named,
         "keptFiles": [] if erased is None else erased.files_left,
     }
+
+
+def forget_to_json(value: "ForgetPreview | Forgetting") -> ForgetJson:
+    return {
+        "preview": not hasattr(value, "due"),
+        "found": len(value.events),
+        "counts": dict(Counter(event.type for event in value.events)),
+        "events": _meant_to_json(value.events),
+        "token": getattr(value, "token", None),
+        "requestId": getattr(value, "request_id", None),
+        "willBeErasedAt": getattr(value, "due", None),
+        "keptFiles": list(getattr(value, "kept_files", ())),
+    }
+
+
+def _meant_to_json(events: "Sequence[Event]") -> list[MeantJson]:
+    return [
+        {
+            "eventId": event.event_id,
+            "ts": event.ts,
+            "type": event.type,
+            "deviceId": event.device_id,
+            "projectId": event.project_id,
+            "text": " ".join(_preview_of(event).split())[:PREVIEW_CHARS],
+        }
+        for event in events[:MAX_SHOWN_EVENTS]
+    ]
 
 
 def _preview_of(event: "Event") -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # named only in annotations; importing them would delay a sta
     from sync.cloud.replication.pull_progress import PullProgress
     from sync.cloud.status import CloudStatus
     from sync.errors import XiaobaiError
+    from sync.log.retractions import ForgetRequest
     from sync.understanding.second_reader.model_port import ModelStatus
 
 
@@ -91,6 +92,14 @@ class WatchersJson(TypedDict):
     file: bool
 
 
+class WaitingForgetJson(TypedDict):
+    """What is hidden and will be erased; `memory/undo` takes the id until then."""
+
+    requestId: str
+    willBeErasedAt: str
+    events: int
+
+
 class StatusJson(TypedDict):
     """`sidecar`: whether a running sidecar gave the answer; false from a command that answers by itself.
 
@@ -111,6 +120,7 @@ class StatusJson(TypedDict):
     model: ModelJson | None
     changes: ChangesJson | None
     unprovedFacts: int
+    forgetting: list[WaitingForgetJson]
 
 
 class ProgressValueJson(TypedDict):
@@ -145,6 +155,7 @@ class AppStatus(msgspec.Struct, frozen=True):
     version: str
     lan_peers: tuple[str, ...] = ()  # the ids of connected devices
     model: "ModelStatus | None" = None
+    forgetting: "tuple[ForgetRequest, ...]" = ()
     foreign_changes: tuple[ChangesJson | None, int] = (None, 0)  # and how many facts have no proved origin
 
 
@@ -168,6 +179,10 @@ def status_to_json(value: AppStatus) -> StatusJson:
         "model": None if value.model is None else model_to_json(value.model),
         "changes": changes,
         "unprovedFacts": unproved_facts,
+        "forgetting": [
+            {"requestId": one.request_id, "willBeErasedAt": one.due, "events": len(one.event_ids)}
+            for one in value.forgetting
+        ],
     }
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from sync.log.event_types import RETRACTING_TYPES
+from sync.log.event_types import HIDING_TYPES
 from sync.log.log import EventLog
 from sync.system.files import FileStamp, read_once, remove_private, stat_stamp
 
@@ -36,7 +36,7 @@ class InsightsCache:
         stamp = stat_stamp(self.path)
         if stamp is None:
             return
-        seen = stamp, await self._log.newest_position(RETRACTING_TYPES)
+        seen = stamp, await self._log.newest_position(HIDING_TYPES)
         if seen != self._last_check:
             await asyncio.to_thread(self._remove_if_older, seen[1])
             self._last_check = seen

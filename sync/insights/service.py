@@ -17,7 +17,7 @@ from sync.insights import queries, report, state
 from sync.insights.queries import ActivityProfile, NextSteps, ScoredInstinct
 from sync.insights.report import Report
 from sync.insights.state import InsightsState
-from sync.log.event_types import RETRACTING_TYPES
+from sync.log.event_types import HIDING_TYPES
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
 from sync.log.retractions import Retractions
@@ -94,7 +94,7 @@ class InsightsService:
         if last_retraction > current.source_watermark:
             current = InsightsState()
         while page := (await self._log.read(Query(after=current.source_watermark, limit=PAGE_SIZE))).events:
-            if any(event.position > last_retraction and event.type in RETRACTING_TYPES for event in page):
+            if any(event.position > last_retraction and event.type in HIDING_TYPES for event in page):
                 return await self._catch_up(InsightsState())  # a retraction arrived meanwhile
             for event in page:
                 current.apply(retractions.effective_event(event))
@@ -103,7 +103,7 @@ class InsightsService:
 
     async def _retraction_events(self) -> AsyncIterator[Event]:
         after = 0
-        while page := (await self._log.read(Query(types=RETRACTING_TYPES, after=after))).events:
+        while page := (await self._log.read(Query(types=HIDING_TYPES, after=after))).events:
             for event in page:
                 yield event
             after = page[-1].position

@@ -25,7 +25,7 @@ from sync.jsonl.store import LinePosition
 from sync.jsonl.unfinished import mark_whole
 from sync.log import store as log_store
 from sync.log.log import EventLog
-from sync.log.model import Event, EventPage, erased_by
+from sync.log.model import Event, EventPage, changed_by
 from sync.log.projections.external import BATCH_EVENTS, OnProgress
 from sync.log.projections.registry import JSONL
 from sync.log.retractions import Retractions
@@ -94,7 +94,7 @@ class JsonlProjection:
             files[file_key_of(event)].append(event)
         for key, events in files.items():
             await self._append(key, events)
-        erased_ids = [event_id for event in page.events for event_id in erased_by(event)]
+        erased_ids = [event_id for event in page.events for event_id in changed_by(event)]
         if erased_ids:
             await self._rebuild_erased(erased_ids, page.next_offset)
         await self._metadata.update(page.events, erased_ids)

@@ -11,7 +11,7 @@ from sync.db.schema import events
 from sync.jsonl.model import FileKey, month_of
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.event_types import RETRACTING_TYPES, SESSION_EVENT_TYPES, TYPES_WITH_TAGS
+from sync.log.event_types import HIDING_TYPES, SESSION_EVENT_TYPES, TYPES_WITH_TAGS
 from sync.log.model import Event
 
 _PLACE: Final = select(events.c.position, events.c.event_id, events.c.project_id, events.c.ts_ms)
@@ -74,8 +74,8 @@ def read_line_position_at(connection: Transaction, position: int) -> LinePositio
 
 
 def read_retracting_events(connection: Transaction, *, after: int) -> list[Event]:
-    """Return the retracting events, in log order."""
-    return list(log_store.read_by_types(connection, RETRACTING_TYPES, after=after))
+    """Return the events that hide or retract others, in log order."""
+    return list(log_store.read_by_types(connection, HIDING_TYPES, after=after))
 
 
 def read_projects(connection: Transaction) -> dict[str, str | None]:

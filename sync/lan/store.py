@@ -18,7 +18,7 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
-from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
+from sync.log.event_types import ERASING_TYPES, HOLDING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.identity import store as identity_store
 from sync.log.identity.same_event import is_clash, winner_without_server
 from sync.log.identity.store import note_returned_numbers
@@ -142,7 +142,7 @@ def check_numbers(
 def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) -> list[Event] | None:
     """The offered events of these numbers, erasure requests and corrections first; None if the epoch is over.
 
-    Text that a later request in the log retracts is left out, whether that was applied yet or not.
+    Text that a later request in the log retracts, applied or not, or that waits to be forgotten, is left out.
     """
     if log_store.existing_replica_id(connection) != epoch:
         return None
@@ -154,7 +154,8 @@ def read_offered(connection: Transaction, numbers: NumberRanges, *, epoch: str) 
         return []
     retractions = Retractions()
     oldest = min(event.position for event in found) - 1
-    retractions.apply(log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=oldest))
+    types = (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, *HOLDING_TYPES)
+    retractions.apply(log_store.read_by_types(connection, types, after=oldest))
     effective = [(event, retractions.effective_event(event)) for event in found]
     sent = [_without_local_marks(now) for before, now in effective if now.payload or not before.payload]
     return sorted(sent, key=lambda event: (event.type not in RETRACTING_TYPES, event.position))

@@ -17,12 +17,12 @@ from sync.lessons.model import CORRECTION, PATTERN, Lesson, new_record, text_fie
 from sync.log import store as log_store
 from sync.log.authorship import author_of
 from sync.log.event_types import (
+    HIDING_TYPES,
     LESSON_COUNTED,
     LESSON_EDITED,
     LESSON_LEARNED,
     LESSON_OBSERVED,
     LESSON_REMOVED,
-    RETRACTING_TYPES,
     USER_FEEDBACK,
 )
 from sync.log.local_state import rules_name
@@ -79,8 +79,8 @@ def rebuild(connection: Transaction, clock: Clock) -> None:
     """Make the tables again from the log."""
     store.recreate_tables(connection)
     retractions = Retractions()
-    retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
-    types = [name for name in LESSONS.event_types if name not in RETRACTING_TYPES]
+    retractions.apply(log_store.read_by_types(connection, HIDING_TYPES, after=0))
+    types = [name for name in LESSONS.event_types if name not in HIDING_TYPES]
     for event in log_store.read_by_types(connection, types, after=0):
         _apply(connection, retractions.effective_event(event))
     log_store.set_watermark(connection, rules_name(LESSONS.name), RULES_VERSION, clock)

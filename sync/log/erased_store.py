@@ -1,4 +1,4 @@
-"""SQL of erased rows: events without a payload, and how they get it back."""
+"""SQL of erased rows, events without a payload, and how they get it back; and the requests to forget that wait."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,12 +6,21 @@ from typing import Final
 import msgspec
 from sqlalchemy import bindparam, select, update
 
+from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log import store
 from sync.log.envelope import event_of_row
-from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.event_types import (
+    FORGET_REQUESTED,
+    HOLDING_TYPES,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+)
+from sync.log.local_state import FORGET_SETTLED
 from sync.log.model import Event, erased_by
+from sync.log.retractions import ForgetRequest, Retractions
 
 _BLANK_AMONG: Final = select(events).where(
     events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.payload == "{}"
@@ -56,3 +65,25 @@ def refill(connection: Transaction, refilled: Sequence[Event]) -> None:
         remaining = [event_id for event_id in erased_by(expiry) if event_id not in refilled_ids]
         if len(remaining) < len(erased_by(expiry)):
             store.replace_payload(connection, expiry.event_id, {**expiry.payload, "event_ids": remaining})
+
+
+def forget_requests(connection: Transaction) -> list[ForgetRequest]:
+    """Return the requests to forget that wait, oldest first."""
+    settled = store.watermark(connection, FORGET_SETTLED)
+    if store.newest_position_of_types(connection, (FORGET_REQUESTED,)) <= settled:
+        return []
+    holds = Retractions()
+    holds.apply(store.read_by_types(connection, HOLDING_TYPES, after=settled))
+    return list(holds.requests.values())
+
+
+def held_ids(connection: Transaction) -> frozenset[str]:
+    """Return the ids of the events that wait to be forgotten: no view shows them, and they are not sent."""
+    return frozenset().union(*(one.event_ids for one in forget_requests(connection)))
+
+
+def settle_forget_requests(connection: Transaction, clock: Clock) -> None:
+    """Note that no request waits, so that `forget_requests` need not read them again."""
+    if not forget_requests(connection):
+        newest = store.newest_position_of_types(connection, HOLDING_TYPES)
+        store.set_watermark(connection, FORGET_SETTLED, newest, clock)

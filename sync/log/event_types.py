@@ -50,6 +50,8 @@ DAILY_UNDONE: Final = "daily_undone"
 PAYLOAD_FORGOTTEN: Final = "payload_forgotten"
 PAYLOAD_EXPIRED: Final = "payload_expired"
 PAYLOAD_REDACTED: Final = "payload_redacted"
+FORGET_REQUESTED: Final = "forget_requested"
+FORGET_ENDED: Final = "forget_ended"
 
 # Devices.
 DEVICE_REGISTERED: Final = "device_registered"
@@ -100,6 +102,8 @@ RECORD_CHANGE_TYPES: Final = (
 )
 ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
+HOLDING_TYPES: Final = (FORGET_REQUESTED, FORGET_ENDED)  # hide payloads until they are erased, or show them again
+HIDING_TYPES: Final = (*RETRACTING_TYPES, *HOLDING_TYPES)
 FACT_TEXT_TYPES: Final = (MEMORY_FACT, FACT_EDITED)  # hold the text of a fact
 FACT_VERDICT_TYPES: Final = (
     FACT_SUPERSEDED,

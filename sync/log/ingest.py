@@ -212,6 +212,11 @@ class DraftBuilder(msgspec.Struct, frozen=True):
         payload = self.redactor.clean_payload_with_ids("event_ids", event_ids, {})
         return _checked_size(EventDraft(type=PAYLOAD_EXPIRED, payload=payload, origin=Origin.TOOL))
 
+    def build_hold(self, kind: str, event_id: str, event_ids: Sequence[str], **fields: object) -> EventDraft:
+        """Build a part of a request to forget, or of its end: both stay on this device."""
+        payload = self.redactor.clean_payload_with_ids("event_ids", event_ids, fields)
+        return _checked_size(EventDraft(type=kind, payload=payload, origin=Origin.TOOL, event_id=event_id))
+
     def with_safe_ids(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return an event of another installation with a digest for each id that `build` would refuse.
 

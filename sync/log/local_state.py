@@ -17,6 +17,7 @@ MODEL_CALLS: Final = "understanding.model_calls"  # calls of the language model 
 MODEL_TOKENS: Final = "understanding.model_tokens"  # tokens that they cost, as far as the model says so
 FACT_LINES_END: Final = "document.facts.end"  # the day, as an ordinal, on which a fact that has a line is over; 0: none
 TEXTS_ANNOUNCED: Final = "exchange_texts.announced"  # 1 once `status` has said that whole exchanges are kept
+FORGET_SETTLED: Final = "forget.settled"  # up to here every request to forget was carried out or undone
 DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
 
 NAMES: Final = frozenset(
@@ -27,6 +28,7 @@ NAMES: Final = frozenset(
         RETURNED_NUMBER,
         REDACTION_RULES,
         TEXTS_ANNOUNCED,
+        FORGET_SETTLED,
         DAILY_STARTED,
         MODEL_DAY,
         MODEL_CALLS,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sync.clock import Clock
 from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
-from sync.log import outbox_store, store
+from sync.log import erased_store, outbox_store, store
 from sync.log.identity import store as identity_store
 from sync.log.integrity import store as integrity_store
 from sync.log.integrity.store import ProblemJson
@@ -177,8 +177,13 @@ def _read_page(
     connection: Transaction, read: Callable[[Transaction, Query], EventPage], query: Query, from_other_program: bool
 ) -> EventPage:
     page = read(connection, query)
-    if from_other_program and not page.events:
+    if not from_other_program:
+        return page
+    if not page.events:
         _check_known_position(connection, query.after, "after")
+    elif held := erased_store.held_ids(connection):
+        shown = (replace(one, payload={}, extra={}) if one.event_id in held else one for one in page.events)
+        return replace(page, events=tuple(shown))
     return page
 
 

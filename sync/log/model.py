@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from sync.log.event_catalogue import DEVICE_LOCAL_TYPES
-from sync.log.event_types import ERASING_TYPES, PAYLOAD_EXPIRED
+from sync.log.event_types import ERASING_TYPES, HOLDING_TYPES, PAYLOAD_EXPIRED
 from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1
@@ -197,7 +197,13 @@ def erased_by(event: Event) -> tuple[str, ...]:
 
     None for a large request of another device that waits or was answered: an accepted one is requested again here.
     """
-    return () if remote_erasure_state(event) in _NOT_APPLIED else named_event_ids(event)
+    is_held = event.type in HOLDING_TYPES or remote_erasure_state(event) in _NOT_APPLIED
+    return () if is_held else named_event_ids(event)
+
+
+def changed_by(event: Event) -> tuple[str, ...]:
+    """Return the ids whose payloads this event erases, hides until they are erased, or shows again."""
+    return named_event_ids(event) if event.type in HOLDING_TYPES else erased_by(event)
 
 
 def remote_erasure_state(event: Event) -> RemoteErasureState | None:
@@ -207,8 +213,8 @@ def remote_erasure_state(event: Event) -> RemoteErasureState | None:
 
 
 def named_event_ids(event: Event) -> tuple[str, ...]:
-    """Return the ids that an erasure request names, whether or not it is applied here."""
-    named = event.payload.get("event_ids") if event.type in ERASING_TYPES else None
+    """Return the ids that an erasure request or a request to forget names, whether or not it is applied here."""
+    named = event.payload.get("event_ids") if event.type in (*ERASING_TYPES, *HOLDING_TYPES) else None
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 

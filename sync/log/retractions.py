@@ -11,7 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from sync.log.devices.signing import decode_key
-from sync.log.event_types import DEVICE_REGISTERED, ERASING_TYPES, PAYLOAD_REDACTED
+from sync.log.event_types import (
+    DEVICE_REGISTERED,
+    ERASING_TYPES,
+    FORGET_REQUESTED,
+    HOLDING_TYPES,
+    PAYLOAD_REDACTED,
+)
 from sync.log.model import Event, RemoteErasureState, erased_by, named_event_ids, remote_erasure_state
 from sync.redaction import KINDS, CleanPayload, Redactor, placeholder
 
@@ -60,7 +66,7 @@ def _has_only_spans_replaced(text: str, parts: list[str]) -> bool:
 
 def redacted_payload(event: Event, redactor: Redactor) -> CleanPayload:
     """Return an event's payload under the current redaction rules; the event ids in it stay as they are."""
-    field, ids = ("event_ids", named_event_ids(event)) if event.type in ERASING_TYPES else ("event_id", ())
+    field, ids = ("event_ids", named_event_ids(event)) if named_event_ids(event) else ("event_id", ())
     correction = correction_of(event)
     named = correction[0] if correction is not None else ids
     if event.type == DEVICE_REGISTERED and decode_key(str(event.payload.get("public_key")).encode()) is not None:
@@ -72,27 +78,53 @@ def redacted_payload(event: Event, redactor: Redactor) -> CleanPayload:
     )
 
 
+class ForgetRequest(msgspec.Struct, frozen=True):
+    """What the user asked to forget: the events, and the time (ISO) at which they are erased."""
+
+    request_id: str
+    event_ids: frozenset[str]
+    due: str
+
+
 class Retractions(msgspec.Struct):
-    """The retractions of the events applied so far."""
+    """The retractions of the events applied so far. `requests`: what waits to be forgotten, and is hidden."""
 
     erased_ids: set[str] = msgspec.field(default_factory=set)
+    requests: dict[str, ForgetRequest] = msgspec.field(default_factory=dict)
     _corrections: dict[str, tuple[str, Mapping[str, Any]]] = msgspec.field(
         default_factory=dict
     )  # with the id of the correction
 
     def apply(self, events: Iterable[Event]) -> None:
-        """Add events in log order; only `RETRACTING_TYPES` have an effect."""
+        """Add events in log order; only `HIDING_TYPES` have an effect."""
         for event in events:
+            if event.type in HOLDING_TYPES:
+                self._hold(event)
             self.erased_ids.update(erased_by(event))
             if (correction := correction_of(event)) is not None:
                 self._corrections[correction[0]] = event.event_id, correction[1]
+
+    def _hold(self, event: Event) -> None:
+        """Note a part of a request to forget, or its end."""
+        request_id = event.event_id.partition(".")[0]
+        known = self.requests.pop(request_id, None)
+        if event.type == FORGET_REQUESTED:
+            named = frozenset(named_event_ids(event)).union(known.event_ids if known else ())
+            self.requests[request_id] = ForgetRequest(request_id, named, str(event.payload.get("due")))
+
+    @property
+    def held_ids(self) -> frozenset[str]:
+        """Return the ids of the events that wait to be forgotten."""
+        return frozenset().union(*(one.event_ids for one in self.requests.values()))
 
     def is_corrected(self, event_id: str) -> bool:
         """Return whether an event has a corrected payload."""
         return event_id in self._corrections and self._corrections[event_id][0] not in self.erased_ids
 
     def effective_event(self, event: Event) -> Event:
-        """Return the event with its corrected payload, or without one if it is erased."""
+        """Return the event with its corrected payload, or without one if it is erased or waits to be forgotten."""
+        if any(event.event_id in one.event_ids for one in self.requests.values()):
+            return replace(event, payload={}, extra={})
         if event.event_id not in self.erased_ids or event.type in ERASING_TYPES:
             return event
         payload = self.corrected_payload(event.event_id)

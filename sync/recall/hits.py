@@ -55,7 +55,10 @@ def add_neighbours(connection: Transaction, hits: list[Hit]) -> list[Hit]:
     """Add the turns before and after each hit, such as the question to an answer."""
     near = store.neighbouring_turns(connection, [hit.item.item_id for hit in hits])
     texts = store.item_texts(connection, [item_id for beside in near.values() for item_id in beside])
-    return [replace(hit, neighbour_texts=tuple(texts[at] for at in near.get(hit.item.item_id, ()))) for hit in hits]
+    return [
+        replace(hit, neighbour_texts=tuple(texts[at] for at in near.get(hit.item.item_id, ()) if at in texts))
+        for hit in hits
+    ]
 
 
 def _score_hit(fused_item: FusedItem, stored_item: StoredItem, query: ParsedQuery, preset: Preset, now_ms: int) -> Hit:

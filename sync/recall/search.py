@@ -313,7 +313,7 @@ def _items_of_day(connection: Transaction, day: NamedDay | None, span: ItemFilte
     if day is not None:
         possible = store.items_with_terms(connection, day.index_terms(), whole, MAX_RANKED_ITEMS)
         texts = store.item_texts(connection, possible)
-        found += [item_id for item_id in possible if day.is_named_in(texts[item_id])]
+        found += [item_id for item_id in possible if day.is_named_in(texts.get(item_id, ""))]
     return list(dict.fromkeys(found))
 
 

@@ -63,6 +63,14 @@ class PrivacySettings(SettingsSection, frozen=True):
             " confirmation, unless a key signed it that this device has known for a day",
         ),
     ] = 20
+    undo_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=300,
+            description="seconds in which what `memory/forget` takes is hidden and can be undone; then it is erased",
+        ),
+    ] = 10
     erasure_percent: Annotated[
         int,
         Meta(

@@ -22,8 +22,16 @@ from sync.log import store as log_store
 from sync.log.devices import store as registry_store
 from sync.log.devices.device_registry import DeviceRegistry
 from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
-from sync.log.event_types import FACT_TYPES, FOREIGN_CHANGE_ANSWERED, MEMORY_FACT, REGISTRY_TYPES, RETRACTING_TYPES
-from sync.log.model import CLOUD, Event, erased_by
+from sync.log.event_types import (
+    FACT_TYPES,
+    FOREIGN_CHANGE_ANSWERED,
+    FORGET_ENDED,
+    HIDING_TYPES,
+    HOLDING_TYPES,
+    MEMORY_FACT,
+    REGISTRY_TYPES,
+)
+from sync.log.model import CLOUD, Event, changed_by
 from sync.log.projections.registry import ERASURE
 from sync.log.retractions import Retractions, correction_of
 from sync.understanding import store
@@ -39,7 +47,7 @@ from sync.understanding.reconcile import FactTimeline
 
 OUTDATED: Final = frozenset({FactStatus.SUPERSEDED, FactStatus.RETRACTED})
 _KEPT_TYPES: Final = (*FACT_TYPES, FOREIGN_CHANGE_ANSWERED)
-READ_TYPES: Final = (*_KEPT_TYPES, *RETRACTING_TYPES)
+READ_TYPES: Final = (*_KEPT_TYPES, *HIDING_TYPES)
 
 
 @dataclass(frozen=True)
@@ -232,12 +240,15 @@ def _advance(connection: Transaction, state: _State, own_device_ids: Collection[
     """Apply the new events. A retraction of a fact's event means to read all of them again."""
     fresh = list(log_store.read_by_types(connection, READ_TYPES, after=state.last[0]))
     named = frozenset(name for event in fresh for name in _retracted_ids(event))
-    if not named.isdisjoint(state.events) or any(event.event_id in state.retracted for event in fresh):
+    is_shown_again = any(event.type == FORGET_ENDED for event in fresh)
+    is_changed = is_shown_again or any(event.event_id in state.retracted for event in fresh)
+    if is_changed or not named.isdisjoint(state.events):
         state = _State(order_version=state.order_version, registry=state.registry)
         fresh = list(log_store.read_by_types(connection, READ_TYPES, after=0))
-        named = frozenset(name for event in fresh for name in _retracted_ids(event))
     retractions = Retractions()
     retractions.apply(fresh)
+    gone = (event for event in fresh if event.type not in HOLDING_TYPES)
+    named = retractions.held_ids.union(name for event in gone for name in _retracted_ids(event))
     news = {event.event_id: retractions.effective_event(event) for event in fresh if event.type in _KEPT_TYPES}
     last = (fresh[-1].position, fresh[-1].event_id) if fresh else state.last
     events = {**state.events, **news}
@@ -292,4 +303,4 @@ def _timeline_items(
 
 def _retracted_ids(event: Event) -> Iterable[str]:
     correction = correction_of(event)
-    return erased_by(event) if correction is None else (correction[0],)
+    return changed_by(event) if correction is None else (correction[0],)

@@ -54,6 +54,7 @@ from sync.document.versions.rescan import RescanResult
 from sync.document.versions.writer import EditResult
 from sync.erasure_service import RequestedErasure
 from sync.errors import LoginRequired, RateLimited
+from sync.forget_service import ForgetPreview, Forgetting
 from sync.log.integrity.store import ProblemJson
 from sync.log.model import AppendResult, EventPage, RefusedEvent, RemoteCursor
 from sync.redaction import Redactor
@@ -200,6 +201,13 @@ def _kept_and_gone() -> dict[str, list[Any]]:
         "archive.import_to_json": [
             archive.import_to_json(_TAKEN),
             archive.import_to_json(ArchiveImportResult("claude", 1, found=4, recorded=4, dry_run=True)),
+        ],
+        "forgetting.forget_to_json": [
+            forgetting.forget_to_json(ForgetPreview(tuple(_EVENTS), "7.0123")),
+            forgetting.forget_to_json(Forgetting(tuple(_EVENTS), "2026-01-08T07:49:22.000Z", "evt_9")),
+            forgetting.forget_to_json(
+                Forgetting((), "2026-01-08T07:49:12.000Z", kept_files=("a.md: changed by hand",))
+            ),
         ],
         "forgetting.forget_matching_to_json": [
             forgetting.forget_matching_to_json(_EVENTS, None),

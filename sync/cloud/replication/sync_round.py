@@ -148,10 +148,10 @@ class SyncRunner:
 
     async def _has_pending(self, only_device: str | None) -> bool:
         """Whether events are left to send. Raises DeviceConflict if all of them were recorded under a former id."""
-        if (await self._log.outbox()).pending == 0:
-            return False
-        if only_device is None or (await self._read_pending(only_device)).events:
-            return True
+        pending = (await self._log.outbox()).pending
+        can_send = pending > 0 and bool((await self._read_pending(only_device)).events)  # or it waits to be forgotten
+        if can_send or only_device is None or not pending:
+            return can_send
         raise DeviceConflict("events of a former device id wait: another installation speaks for that id")
 
     async def _exchange_once(

@@ -14,9 +14,9 @@ from sync.log.envelope import day_of
 from sync.log.event_types import (
     CONVERSATION_TYPES,
     EXCHANGE_RECORDED,
+    HIDING_TYPES,
     MESSAGE,
     RECORD_CHANGE_TYPES,
-    RETRACTING_TYPES,
     SESSION_ORIGINAL,
     TEXT_SUFFIX,
 )
@@ -24,7 +24,7 @@ from sync.log.model import Door, Event, is_imported
 from sync.redaction import Redactor
 
 # Events that this program records under its process's session: manual edits, record changes, devices, erasures.
-_BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, *RETRACTING_TYPES)
+_BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, *HIDING_TYPES)
 _BOOKKEEPING_PREFIXES: Final = ("entry_", "section_", "document_", "day_", "device_")
 _RANKS: Final = {Author.USER: 0, Author.MODEL: 0, Author.DEVICE: 1, Author.FILE: 3}
 

@@ -10,12 +10,18 @@ from typing import Final
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
 from sync.log.devices import store as registry_store
 from sync.log.devices.device_view import DeviceView
-from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RECORD_CHANGE_TYPES, SESSION_ORIGINAL
+from sync.log.event_types import (
+    HOLDING_TYPES,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+    RECORD_CHANGE_TYPES,
+    SESSION_ORIGINAL,
+)
 from sync.log.log import EventLog
 from sync.log.model import Event, Query, text_in
 from sync.log.retractions import correction_of
 
-EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
+EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, *HOLDING_TYPES)
 MAX_INCREMENTAL_EVENTS: Final = 200  # the event loop applies as many in a few milliseconds
 
 

@@ -21,8 +21,8 @@ from sync.log.authorship import PROPOSING_DOORS, Authorship, author_of
 from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.log.event_types import (
     DAILY_UNDONE,
+    HIDING_TYPES,
     RECORD_CHANGE_TYPES,
-    RETRACTING_TYPES,
     SESSION_EDITED,
     SESSION_MARKED,
     SESSION_ORIGINAL,
@@ -31,7 +31,7 @@ from sync.log.event_types import (
     SESSION_SKIPPED,
 )
 from sync.log.identity.same_event import client_record_id
-from sync.log.model import Door, Event, erased_by, text_in
+from sync.log.model import Door, Event, changed_by, text_in
 from sync.log.retractions import Retractions
 
 CONTENT_PARTS: Final = ("topic", "facts", "code", "tags")
@@ -92,7 +92,7 @@ class RecordsReducer:
         self._retractions.apply(ordered)
         self._undone = _undone_ids([self._retractions.effective_event(event) for event in ordered], view)
         # an erased event may have belonged to any record
-        self._last_erasure_position = max((event.position for event in ordered if erased_by(event)), default=0)
+        self._last_erasure_position = max((event.position for event in ordered if changed_by(event)), default=0)
         self._originals: dict[str, Event] = {}
         self._records = _ReducedRecords(view)
         self._effective_changes: list[Event] = []
@@ -128,7 +128,7 @@ class RecordsReducer:
         if (of := _original_of(event)) is not None:
             return of in self._all_change_ids
         is_certain = self._view.is_trusted(event) and not self._has_untrusted
-        return event.type == DAILY_UNDONE or event.type in RETRACTING_TYPES or not is_certain
+        return event.type == DAILY_UNDONE or event.type in HIDING_TYPES or not is_certain
 
     def _apply(self, ordered: Sequence[Event]) -> None:
         present = [left for event in ordered if (left := self._retractions.effective_event(event)).payload]

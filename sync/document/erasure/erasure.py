@@ -33,12 +33,13 @@ from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
 from sync.log.event_types import (
     ERASING_TYPES,
+    HIDING_TYPES,
+    HOLDING_TYPES,
     MEMORY_FACT,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
     PAYLOAD_REDACTED,
     REGISTRY_TYPES,
-    RETRACTING_TYPES,
 )
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
@@ -80,7 +81,7 @@ class PendingErasure(msgspec.Struct, frozen=True):
 async def request(events: EventLog, intake: DraftBuilder, event_ids: Sequence[str]) -> list[str]:
     """Record a request to erase these events and what repeats them (`related_events`); the events that it names."""
     erasable = await events.database.read(lambda connection: erasable_events(connection, event_ids))
-    requests = [intake.build_erasure(part) for part in _parts_of(erasable)]
+    requests = [intake.build_erasure(part) for part in parts_of(erasable)]
     if requests:
         await events.append(requests)
     return erasable
@@ -97,17 +98,18 @@ def erasable_events(connection: Transaction, event_ids: Sequence[str]) -> list[s
     return [
         event.event_id
         for event in held
-        if event.type not in ERASING_TYPES and (event.payload or event.event_id in expired)
+        if event.type not in (*ERASING_TYPES, *HOLDING_TYPES) and (event.payload or event.event_id in expired)
     ]
 
 
 def request_drafts(event_ids: Sequence[str], redactor: Redactor) -> list[EventDraft]:
     """Requests to erase events of this device, as the program makes them."""
-    payloads = (redactor.clean_payload_with_ids("event_ids", part, {}) for part in _parts_of(event_ids))
+    payloads = (redactor.clean_payload_with_ids("event_ids", part, {}) for part in parts_of(event_ids))
     return [EventDraft(PAYLOAD_FORGOTTEN, payload, origin=Origin.TOOL) for payload in payloads]
 
 
-def _parts_of(event_ids: Sequence[str]) -> Iterator[list[str]]:
+def parts_of(event_ids: Sequence[str]) -> Iterator[list[str]]:
+    """The ids in parts that one event can name."""
     for start in range(0, len(event_ids), IDS_PER_REQUEST):
         yield list(event_ids[start : start + IDS_PER_REQUEST])
 
@@ -146,8 +148,16 @@ def _has_pending(connection: Transaction, types: Sequence[str]) -> bool:
     return log_store.newest_position_of_types(connection, types) > log_store.watermark(connection, ERASURE_OFFSET)
 
 
+def hides_text(connection: Transaction) -> bool:
+    """Whether an erasure is pending, or a request to forget waits."""
+    return has_pending(connection) or bool(erased_store.forget_requests(connection))
+
+
 def all_pending(connection: Transaction, device_id: str) -> Iterator[PendingErasure]:
-    """Every erasure that is not applied yet; a view leaves out what they name."""
+    """Every erasure that is not applied yet, and what waits to be forgotten; a view leaves out what they name."""
+    if held_ids := erased_store.held_ids(connection):
+        held = [event for name in held_ids if (event := log_store.find_event(connection, name)) is not None]
+        yield PendingErasure(held_ids, _lines_of(held), 0)
     pending = next_pending(connection, device_id) if has_pending(connection) else None
     while pending is not None:
         yield pending
@@ -157,8 +167,8 @@ def all_pending(connection: Transaction, device_id: str) -> Iterator[PendingEras
 def pending_retractions(connection: Transaction) -> Retractions:
     """All retractions of the log if some of them were not applied yet; else none."""
     retractions = Retractions()
-    if has_pending(connection):
-        retractions.apply(log_store.read_by_types(connection, RETRACTING_TYPES, after=0))
+    if hides_text(connection):
+        retractions.apply(log_store.read_by_types(connection, HIDING_TYPES, after=0))
     return retractions
 
 
@@ -180,10 +190,9 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     corrections = _newest_corrections(connection, named, offset)
     payloads = {name: payload for name, payload in corrections.items() if name not in expired}
     erased = [event for event in held if event.event_id not in payloads]
-    lines = frozenset(entry_id for event in erased if event.event_id not in expired for entry_id in entry_ids_of(event))
-    lines |= frozenset(fact_entry_id(event.event_id) for event in erased if _is_fact_for_good(event, expired))
-    quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
     for_good = [event for event in erased if event.event_id not in expired]
+    lines = _lines_of(for_good)
+    quoting = quoting_events(connection, device_id, lines, except_ids=named) if lines else ()
     quoting += later_facts(connection, device_id, for_good, except_ids=named.union(quoting))
     corrected = (event.event_id for event in held if event.event_id in payloads)
     quoting += tuple(name for name in whole_texts(connection, corrected) if name not in named)
@@ -204,9 +213,10 @@ def next_pending(connection: Transaction, device_id: str, *, after: int | None =
     return PendingErasure(named, lines, requests[-1].position, payloads, rewrites, quoting, expired)
 
 
-def _is_fact_for_good(event: Event, expired: frozenset[str]) -> bool:
-    """Whether a fact is erased, and not only expired here."""
-    return event.type == MEMORY_FACT and event.event_id not in expired
+def _lines_of(events: Sequence[Event]) -> frozenset[str]:
+    """The lines of the document that events made, with those of facts."""
+    lines = frozenset(entry_id for event in events for entry_id in entry_ids_of(event))
+    return lines.union(fact_entry_id(event.event_id) for event in events if event.type == MEMORY_FACT)
 
 
 def _newest_corrections(connection: Transaction, named: frozenset[str], after: int) -> dict[str, Mapping[str, Any]]:

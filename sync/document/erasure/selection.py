@@ -18,9 +18,8 @@ from sync.log.event_types import (
     DOCUMENT_RESTORED,
     ENTRY_MOVED,
     ENTRY_REMOVED,
-    ERASING_TYPES,
     FACT_VERDICT_TYPES,
-    PAYLOAD_REDACTED,
+    HIDING_TYPES,
     SECTION_ADDED,
     SECTION_REMOVED,
     SESSION_MARKED,
@@ -35,8 +34,7 @@ _ID_SUFFIXES: Final = ("_id", "_ids", "hash")  # of the names of fields without 
 _RECORD_CHANGES: Final = (SESSION_REMOVED, SESSION_MARKED, SESSION_SKIPPED)  # of the daily records
 _NEVER_SELECTED: Final = frozenset(
     {
-        *ERASING_TYPES,
-        PAYLOAD_REDACTED,
+        *HIDING_TYPES,
         ENTRY_REMOVED,
         DOCUMENT_RESTORED,
         ENTRY_MOVED,

@@ -32,14 +32,21 @@ from sync.document.version_delta import VersionDelta, decode_whole
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.log.devices.device_registry import DeviceRegistry, is_recovery
 from sync.log.envelope import event_of_row
-from sync.log.event_types import DEVICE_EVENT_TYPES, ERASING_TYPES, EXCHANGE_RECORDED, FACT_TYPES, RETRACTING_TYPES
+from sync.log.event_types import (
+    DEVICE_EVENT_TYPES,
+    ERASING_TYPES,
+    EXCHANGE_RECORDED,
+    FACT_TYPES,
+    FORGET_REQUESTED,
+    HIDING_TYPES,
+)
 from sync.log.model import Event
 from sync.log.newest_query import LAST_SPOKEN_QUERY, NEWEST_QUERY, newest_parameters
 from sync.system.files import read_once
 from sync.texts.language import LanguageChoice
 
 SCHEMA_VERSIONS: Final = range(2, 17)  # in which the tables read here are the same
-FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
+FACT_CHANGES: Final = (*FACT_TYPES, *HIDING_TYPES)
 BUSY_TIMEOUT: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
@@ -52,6 +59,10 @@ _PENDING: Final = (
 _PENDING_ERASURE: Final = (
     "select 1 from events where type in (?, ?) and position >"
     " coalesce((select position from watermarks where name = 'document.forgotten'), 0) limit 1"
+)
+_WAITING_FORGETS: Final = (
+    "select 1 from events where type = ? and position >"
+    " coalesce((select position from watermarks where name = 'forget.settled'), 0) limit 1"
 )
 _UNSHOWN_FACTS: Final = (
     f"select 1 from events where type in ({', '.join('?' * len(FACT_CHANGES))}) and position >"  # noqa: S608 - marks
@@ -111,6 +122,8 @@ class ColdLoad(msgspec.Struct, frozen=True):
         if connection.execute("pragma user_version").fetchone()[0] not in SCHEMA_VERSIONS:
             return None
         if connection.execute(_PENDING_ERASURE, ERASING_TYPES).fetchone() is not None:
+            return None
+        if connection.execute(_WAITING_FORGETS, (FORGET_REQUESTED,)).fetchone() is not None:
             return None
         if connection.execute(_UNSHOWN_FACTS, FACT_CHANGES).fetchone() is not None:
             return None

@@ -16,6 +16,7 @@ from sync.document.merge.unredact import unredact
 from sync.document.versions.ingest_edit import ingest_edit
 from sync.document.versions.surface_edits import CloudEdit, sent_base
 from sync.document.versions.writer import EditResult, VersionWriter
+from sync.log import erased_store
 from sync.log import store as log_store
 from sync.log.model import Origin
 
@@ -52,9 +53,14 @@ class CloudHistory:
         return await self._log.database.read(read_outgoing)
 
     async def state(self) -> tuple[str, int] | None:
-        """The hash of the document, and the log position up to which erasures are applied to it."""
+        """The hash of the document, and the log position up to which erasures are applied to it.
+
+        None while a request to forget waits: what it names is not sent.
+        """
 
         def read_state(connection: Transaction) -> tuple[str, int] | None:
+            if erased_store.forget_requests(connection):
+                return None
             view = self._writer.current_view(connection)
             return (view.sha256, _erased_through(connection)) if view.exists else None
 

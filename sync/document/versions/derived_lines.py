@@ -18,7 +18,7 @@ from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRe
 from sync.document.markdown.template import PREFERENCES
 from sync.document.own.own_lines import DERIVED_FROM_FACT, DERIVED_FROM_USE
 from sync.log import store as log_store
-from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, FACT_TYPES, RETRACTING_TYPES
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, FACT_TYPES, HIDING_TYPES
 from sync.log.local_state import FACT_LINES_END
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # loaded when there is a fact
     from sync.document.capture.fact_lines import FactLines
     from sync.understanding.projection import FactProjection
 
-FACT_CHANGES: Final = (*FACT_TYPES, *RETRACTING_TYPES)
+FACT_CHANGES: Final = (*FACT_TYPES, *HIDING_TYPES)
 
 
 class DerivedLines:
@@ -58,7 +58,7 @@ class DerivedLines:
 
     def changes(self, connection: Transaction, snapshot: Snapshot) -> list[Operation]:
         """What the document lacks of the facts; nothing while an erasure is pending, which may name them."""
-        if not self._has_facts(connection) or erasure.has_pending(connection):
+        if not self._has_facts(connection) or erasure.hides_text(connection):
             return []
         return self._lines(connection).changes(snapshot)
 

@@ -47,7 +47,7 @@ class UseLines:
     def changes(self, connection: Transaction) -> list[Operation]:
         """What the newest version lacks; nothing while an erasure is pending."""
         current = store.newest(connection, store.FILE)
-        if current is None or erasure.has_pending(connection):
+        if current is None or erasure.hides_text(connection):
             return []
         self._count(connection)
         frequent = {} if self._counter is None else self._counter.frequent

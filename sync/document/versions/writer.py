@@ -134,7 +134,7 @@ class VersionWriter:
             self.record_own_events(connection, self.derived_lines.fact_drafts(connection, changes))
             changed = apply_changes(current.snapshot, changes)
             current = self.append_version(connection, self.with_footer(changed, current, used_label), "facts")
-        if not erasure.has_pending(connection):
+        if not erasure.hides_text(connection):
             self.derived_lines.checkpoint(connection)
         return current
 

@@ -13,6 +13,7 @@ from sync.log.event_types import (
     CONVERSATION_TYPES,
     DOCUMENT_EVENT_TYPES,
     FACT_TYPES,
+    HIDING_TYPES,
     LESSON_COUNTED,
     LESSON_EDITED,
     LESSON_LEARNED,
@@ -54,13 +55,13 @@ ERASURE: Final = ProjectionEntry("document.forgotten", RETRACTING_TYPES, delays_
 ARCHIVE_RETRACTIONS: Final = ProjectionEntry("retention.archives", (PAYLOAD_FORGOTTEN,), delays_retention=False)
 
 # Retention never expires an event that states an active fact.
-FACT_LINES: Final = ProjectionEntry("document.facts", (*FACT_TYPES, *RETRACTING_TYPES), delays_retention=False)
+FACT_LINES: Final = ProjectionEntry("document.facts", (*FACT_TYPES, *HIDING_TYPES), delays_retention=False)
 
 # Retention never expires a lesson; the observed calls it may expire are only read to learn new ones.
-LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, USER_FEEDBACK, *RETRACTING_TYPES), delays_retention=False)
+LESSONS: Final = ProjectionEntry("lessons", (*LESSON_TYPES, USER_FEEDBACK, *HIDING_TYPES), delays_retention=False)
 LESSON_FILES: Final = ProjectionEntry(
     "lessons.files",
-    (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, USER_FEEDBACK, *RETRACTING_TYPES),
+    (LESSON_LEARNED, LESSON_EDITED, LESSON_REMOVED, LESSON_COUNTED, USER_FEEDBACK, *HIDING_TYPES),
     delays_retention=False,
 )
 

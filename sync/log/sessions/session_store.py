@@ -13,6 +13,7 @@ from sync.log.devices import store as registry_store
 from sync.log.envelope import event_of_row
 from sync.log.event_types import (
     ERASING_TYPES,
+    HOLDING_TYPES,
     SESSION_END_TYPES,
     SESSION_EVENT_TYPES,
     SESSION_META,
@@ -36,7 +37,8 @@ _HAS_OWN: Final = exists(
     select(_OF_SAME.c.position).where(_OF_SAME.c.session_id == events.c.session_id, _is_by_own(_OF_SAME))
 )
 _COUNTS: Final = or_(bindparam("is_open"), _is_by_own(events), ~_HAS_OWN)
-_IS_CONVERSATION: Final = events.c.type.not_in((SESSION_META, *ERASING_TYPES))
+_NO_CONVERSATION: Final = (SESSION_META, *ERASING_TYPES, *HOLDING_TYPES)
+_IS_CONVERSATION: Final = events.c.type.not_in(_NO_CONVERSATION)
 _BOUNDS: Final = select(
     events.c.session_id,
     func.min(events.c.position).label("first"),
@@ -69,7 +71,7 @@ _IDS_AFTER: Final = (
 )
 _HAS_CONVERSATION: Final = exists(
     select(_OF_SAME.c.position).where(
-        _OF_SAME.c.session_id == events.c.session_id, _OF_SAME.c.type.not_in((SESSION_META, *ERASING_TYPES))
+        _OF_SAME.c.session_id == events.c.session_id, _OF_SAME.c.type.not_in(_NO_CONVERSATION)
     )
 )
 _BATCH: Final = 500  # ids in one statement; SQLite's limit is 32,766

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sync.clock import EPOCH
 from sync.db.derived_tables import RECALL_TABLES, VECTOR_TABLES
 from sync.db.engine import Transaction
+from sync.log import erased_store
 from sync.log.authorship import authorship
 from sync.log.event_types import EXCHANGE_TEXT, TEXT_SUFFIX
 from sync.recall.index import vector_store
@@ -266,7 +267,8 @@ def best_items(connection: Transaction, item_filter: ItemFilter, limit: int) -> 
 
 
 def load_items(connection: Transaction, item_ids: Sequence[int]) -> list[StoredItem]:
-    """Items with the fields of their events, in the given order."""
+    """Items with the fields of their events, in the given order, without those that wait to be forgotten."""
+    item_ids = _shown(connection, item_ids)
     rows = _cursor(connection).execute(_WITH_EVENT + f"({_placeholders(item_ids)})", tuple(item_ids))
     items = {row[0]: _stored_item(row) for row in rows}
     return [items[item_id] for item_id in item_ids if item_id in items]
@@ -290,10 +292,19 @@ def neighbouring_turns(connection: Transaction, item_ids: Sequence[int]) -> dict
 
 
 def item_texts(connection: Transaction, item_ids: Sequence[int]) -> dict[int, str]:
+    """The texts of these items, without those that wait to be forgotten."""
+    item_ids = _shown(connection, item_ids)
     rows = connection.exec_driver_sql(
         f"select id, text from recall_items where id in ({_placeholders(item_ids)})", tuple(item_ids)
     )
     return {row.id: row.text for row in rows}
+
+
+def _shown(connection: Transaction, item_ids: Sequence[int]) -> Sequence[int]:
+    """These items without those whose events wait to be forgotten."""
+    held_ids = erased_store.held_ids(connection)
+    hidden = frozenset(positions_of(connection, tuple(held_ids)).values()) if held_ids else frozenset[int]()
+    return [item_id for item_id in item_ids if item_id // ITEMS_PER_EVENT not in hidden] if hidden else item_ids
 
 
 def _select_rows(connection: Transaction, where: str, values: Iterable[Any]) -> list[ItemRow]:
