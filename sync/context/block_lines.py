@@ -4,13 +4,14 @@ Folded days summarise exchanges, and are not shown instead of them.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
 import msgspec
 
 from sync.context.known_facts import KnownFacts
+from sync.context.model import Importance
 from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.one_line import ELLIPSIS, unescape_markdown
 from sync.document.markdown.template import (
@@ -29,13 +30,9 @@ from sync.texts.prompts import PROMPTS
 from sync.understanding.model import USER_SUBJECT, Fact, FactOrigin, FactStatus
 
 LATE_ENTRIES: Final = 80  # the newest dated lines, among which the important ones are found
-IMPORTANT: Final = 0.5  # an exchange of this importance comes before newer ones
-FACTS, OWN, LATE = 0, 1, 2  # parts of the block, in order
+FACTS, OWN, LIKELY, LATE = 0, 1, 2, 3  # parts of the block, in order
 NO_BEARER: Final = frozenset({USER_SUBJECT, "project", "unknown"})  # of a fact: no other person has to be named
 _BULLET: Final = re.compile(r"^[ \t]*[-*+][ \t]+")
-
-Estimate = Callable[[str, str], float]
-"""The importance of an exchange, from its two sides."""
 
 
 class BlockLine(msgspec.Struct, frozen=True):
@@ -62,7 +59,7 @@ class _Dated(msgspec.Struct, frozen=True):
     author: str | None
 
 
-def block_lines(loaded: LoadResult, facts: KnownFacts, estimate: Estimate) -> list[BlockLine]:
+def block_lines(loaded: LoadResult, facts: KnownFacts, importance: Importance) -> list[BlockLine]:
     """All lines that may be shown, those of each part in the order in which they are preferred."""
     lines: list[BlockLine] = []
     dated: list[_Dated] = []
@@ -79,7 +76,7 @@ def block_lines(loaded: LoadResult, facts: KnownFacts, estimate: Estimate) -> li
         elif section[:2] != EARLIER:
             lines.append(BlockLine(OWN, shown[at].section[-1] if section else "", text, frozenset((entry_id,)), author))
     dated.sort(key=lambda one: one.day, reverse=True)
-    late = _late_lines(dated[:LATE_ENTRIES], facts, estimate, loaded.language)
+    late = _late_lines(dated[:LATE_ENTRIES], facts, importance, loaded.language)
     return [*lines, *_candidate_lines(facts, loaded.language), *late]
 
 
@@ -115,7 +112,7 @@ def _candidate_lines(facts: KnownFacts, language: Language) -> list[BlockLine]:
     heading, texts = heading_title((RECORDS,), language), PROMPTS[language]
     return [
         BlockLine(
-            LATE,
+            LIKELY,
             heading,
             f"{fact.valid_from[:10]} {texts.authors['user']}{texts.candidate}{texts.colon}“{fact.statement}”",
             frozenset(fact.statement_ids),
@@ -125,22 +122,25 @@ def _candidate_lines(facts: KnownFacts, language: Language) -> list[BlockLine]:
     ]
 
 
-def _late_lines(dated: Sequence[_Dated], facts: KnownFacts, estimate: Estimate, language: Language) -> list[BlockLine]:
-    """Recent exchanges, the important first, then the newest. An answer keeps its question."""
+def _late_lines(
+    dated: Sequence[_Dated], facts: KnownFacts, importance: Importance, language: Language
+) -> list[BlockLine]:
+    """Recent exchanges, the more important first, then the newest. An answer keeps its question."""
     lines: list[BlockLine] = []
     for at, one in enumerate(dated):
         if one.raw.startswith(ANSWER_PREFIXES) and at and _is_pair(dated[at - 1], one):
             continue
         after = dated[at + 1] if at + 1 < len(dated) else one
         answer = _side(after.raw) if _is_pair(one, after) else ""
+        answer = "" if is_small_talk(answer) else answer
         question, event_id = _side(one.raw), one.entry_id.removesuffix(".q")
         if is_small_talk(question) or facts.only_states_facts(event_id, question) or event_id in facts.outdated_texts:
             continue
         text = f"{one.day.isoformat()} {one.text}" + (PROMPTS[language].answered + answer if answer else "")
         ids = frozenset() if ELLIPSIS in text else frozenset((event_id, one.entry_id))  # a longer form may be given
-        heading, weight = heading_title((RECORDS,), language), estimate(question, answer)
+        heading, weight = heading_title((RECORDS,), language), importance(question)
         lines.append(BlockLine(LATE, heading, text, ids, one.author, weight=weight))
-    return sorted(lines, key=lambda line: line.weight < IMPORTANT)
+    return sorted(lines, key=lambda line: -round(line.weight, 1))
 
 
 def _is_pair(asked: _Dated, answer: _Dated) -> bool:

@@ -6,6 +6,7 @@ Characters are code points, frames included. A limit is never exceeded.
 from typing import Final
 
 STABLE_CHARS: Final = 2_000  # the block of a system prompt
+LIKELY_CHARS: Final = 600  # of it, for what the user said and may be a fact
 LATE_CHARS: Final = 600  # of it, for what was important of late and is no fact
 TURN_CHARS: Final = 1_200  # the block before a message
 TURN_ITEMS: Final = 5  # lines of it

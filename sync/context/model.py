@@ -1,5 +1,6 @@
 """The request for a context, and the decision. Pure values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -9,6 +10,7 @@ import msgspec
 from sync.context.budgets import TURN_CHARS, TURN_ITEMS
 from sync.recall.model import Hit, SearchRequest
 
+Importance = Callable[[str], float]  # of what the user said: sync.understanding.importance
 TurnBlock = Literal["all", "facts", "off"]
 Silence = Literal["", "small_talk", "nothing_relevant", "all_given", "off"]
 

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sync.context.known_facts import MAX_EXTRA, KnownFacts, size_of
-from sync.context.model import Candidate, Outcome, Reason
+from sync.context.model import Candidate, Importance, Outcome, Reason
 from sync.log.authorship import ANSWER, Author
 from sync.recall.dedup import deduplicate
 from sync.recall.index.extraction import FACT, TOOL_OUTPUT, TURN_KINDS, item_part
@@ -23,6 +23,7 @@ from sync.understanding.model import USER_SUBJECT, FactKind, FactSection, FactSt
 
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items of a message that has a relevant one
 STATEMENT_SHARE: Final = 0.3  # of the threshold, for what states a fact
+STATING: Final = 0.2  # importance of a message that is nearly a statement
 FACT_COVER: Final = 0.5  # of a question's weight: a fact with it answers the question
 CONTINUED_SHARE: Final = 0.3  # of a message's rare words: an item with them is of the session to go on with
 RECURRING_SHARE: Final = 0.6  # of a message's weight in an earlier question: that question recurs
@@ -32,18 +33,25 @@ NO_FACTS: Final = KnownFacts()
 Threshold = Callable[[Hit], float]
 
 
-def relevant_candidates(hits: Sequence[Hit], threshold: Threshold, facts: KnownFacts = NO_FACTS) -> list[Candidate]:
+def relevant_candidates(
+    hits: Sequence[Hit], threshold: Threshold, facts: KnownFacts = NO_FACTS, importance: Importance = lambda _: 0.0
+) -> list[Candidate]:
     """The hits, those below their threshold marked.
 
     What says something about the user needs a small part of it: a line costs little, a needed memory is worth much.
-    What others wrote needs the whole threshold, and is one line.
+    The less a message looks like a statement, the more it needs. What others wrote needs the whole threshold, and is
+    one line. `importance`: of a message.
     """
 
     def own_threshold(hit: Hit) -> float:
-        states = hit.item.kind == FACT or any(
-            fact.status is not FactStatus.RETRACTED for fact in facts.stated_in(hit.item)
-        )
-        return threshold(hit) * (STATEMENT_SHARE if states and _is_of_user(hit.item) else 1.0)
+        whole = threshold(hit)
+        if not _is_of_user(hit.item):
+            return whole
+        if hit.item.kind == FACT or any(one.status is not FactStatus.RETRACTED for one in facts.stated_in(hit.item)):
+            return whole * STATEMENT_SHARE
+        if not STATEMENT_SHARE * whole <= hit.relevance < whole or item_part(hit.item.item_id, hit.item.kind) == ANSWER:
+            return whole
+        return whole * (1.0 - (1.0 - STATEMENT_SHARE) * min(importance(hit.item.text) / STATING, 1.0))
 
     passed = any(hit.relevance >= own_threshold(hit) for hit in hits)
     candidates, others = list[Candidate](), 0

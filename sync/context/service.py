@@ -204,7 +204,7 @@ class ContextService:
         result = await recall.search(scoped)
         if parse_query(search.query, search.turns, self._clock).is_about_day:
             return selection.asked_candidates(result.hits, Reason.DAY), result.partial
-        found = selection.relevant_candidates(result.hits, _threshold, facts)
+        found = selection.relevant_candidates(result.hits, _threshold, facts, _importance)
         if search.project_id is not None and not any(one.outcome is Outcome.GIVEN for one in found):
             found += await self._of_named_projects(scoped)
         if signals.continues and not (search.turns and is_context_dependent(search.query)):
@@ -341,7 +341,7 @@ def _silence(decided: Sequence[Candidate], text: str) -> Silence:
 
 
 @lru_cache(maxsize=256)
-def _importance(question: str, _answer: str) -> float:
+def _importance(question: str) -> float:
     from sync.understanding.importance import estimate_importance  # noqa: PLC0415 - a message needs none of it
 
     return estimate_importance(question)

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sync.context.block_lines import FACTS, LATE, BlockLine
-from sync.context.budgets import LATE_CHARS
+from sync.context.block_lines import FACTS, LATE, LIKELY, BlockLine
+from sync.context.budgets import LATE_CHARS, LIKELY_CHARS
 from sync.context.known_facts import KnownFacts
 from sync.document.read.prompt import AUTHOR_SHARE, digest_head
 from sync.redaction.prompt_fence import neutralise
@@ -65,18 +65,20 @@ def compose_block(
     if sum(len(line.text) + 3 for line in facts) > room:
         facts = [replace(line, is_vital=line.is_vital or is_vital(line.text)) for line in facts]
     facts.sort(key=lambda line: (not line.is_vital, -line.weight))
-    late = sum(len(line.text) + 3 for line in lines if line.part == LATE)
     ordered = sorted(
         (*facts, *(line for line in lines if line.part != FACTS)), key=lambda line: line.author is not None
     )
     left, share = room + ENDS, int(room * AUTHOR_SHARE)
-    limits = {FACTS: room, LATE: LATE_CHARS}  # characters of the parts
+    limits = {FACTS: room, LIKELY: LIKELY_CHARS, LATE: LATE_CHARS}  # characters of the parts
+    kept = sum(
+        min(limits[part], sum(len(line.text) + 3 for line in lines if line.part == part)) for part in (LIKELY, LATE)
+    )
     spent_by: Counter[str | int] = Counter()
     chosen: list[BlockLine] = []
     for line in ordered:
         is_new = all(line.heading != one.heading for one in chosen)
         cost = len(neutralise(line.text, "")) + 3 + (len(line.heading) + 5 if is_new else 0)
-        limit = limits.get(line.part, room - min(late, LATE_CHARS) - spent_by[FACTS])
+        limit = limits.get(line.part, room - kept - spent_by[FACTS])
         if cost > left or spent_by[line.part] + cost > limit:
             continue
         if line.author is not None and spent_by[line.author] + cost > share:

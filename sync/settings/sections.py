@@ -28,7 +28,8 @@ class PrivacySettings(SettingsSection, frozen=True):
         bool | None,
         Meta(
             description="`false`: only the summaries of exchanges are kept. Unset: this device also keeps both sides,"
-            " redacted, up to 4,000 characters each, so that an answer is found again; they never leave it."
+            " redacted, up to 4,000 characters each, so that an answer is found again; they never leave it,"
+            " but for an embeddings API that you have set, which gets their beginning."
             " `true`: whole messages are kept as events as well, which are replicated"
         ),
     ] = None

@@ -1,5 +1,6 @@
 """What a newer statement does to an older one: nothing, it questions it, or it ends it. Pure: decision 045."""
 
+from collections.abc import Collection
 from enum import IntEnum
 from typing import Final
 
@@ -8,6 +9,7 @@ from sync.understanding.model import UNKNOWN_BEARER, USER_SUBJECT, Change, State
 
 SHARE: Final = 0.6  # of the smaller content: two statements of one kind say nearly the same
 NUMBER_NAMES: Final = 4  # digits; a shorter number is no object of a statement
+SUBJECT: Final = 12  # letters at the beginning of a sentence, in which the name stands that it is about
 CONTRADICTION: Final = 0.5  # of the smaller content: two statements say yes and no about one thing
 STRONG: Final = frozenset({Change.REPLACES, Change.CORRECTS, Change.ENDS})
 # One of each holds at a time; a tool has its role as slot.
@@ -41,17 +43,19 @@ def effect_of(older: Statement, newer: Statement) -> Effect:
         if newer.change is None and older.is_negative is not newer.is_negative and share >= CONTRADICTION:
             return Effect.CONTRADICTS
     if newer.change is None:
-        is_opposite = older.is_negative is not newer.is_negative and not older.is_of_health and _has_object(shared)
+        is_opposite = older.is_negative is not newer.is_negative and not older.is_of_health and share >= CONTRADICTION
         is_other = is_of_one and (is_opposite or _gives_another_value(older, newer))
         return Effect.QUESTIONS if is_other else Effect.NONE
-    is_named = _has_object(shared) and (is_of_one or _names(older, newer, shared))
+    subject = letters_of(newer.text)[:SUBJECT]  # that it is about a person changes not all that is known of them
+    things = {word for word in shared if word not in subject or word not in names_in(older.text)}
+    is_named = _has_object(things) and (is_of_one or _names(older, newer, shared))
     is_slip = newer.change is Change.CORRECTS and UNKNOWN_BEARER not in {older.about, newer.about}
     is_slip = is_slip and not values_in(older.text).isdisjoint(values_in(newer.text))
     is_of_topic = is_of_one and _is_of_topic(older, newer)
     return Effect.QUESTIONS if (is_named or is_slip or is_of_topic) and _questions(older, newer) else Effect.NONE
 
 
-def _has_object(words: frozenset[str]) -> bool:
+def _has_object(words: Collection[str]) -> bool:
     """Whether one of these words may be the object of a statement, as a short number is not."""
     return any(not word.isdigit() or len(word) >= NUMBER_NAMES for word in words)
 

@@ -39,7 +39,7 @@ TARGET: Final = Path(__file__).parents[3] / "sync" / "recall" / "relevance" / "c
 ITEMS: Final = 5  # compared for a message
 GIVEN: Final = 5  # given to a model
 COMPANION_SHARE: Final = 0.5  # of the threshold, for further items
-MAX_FALSE: Final = {"neutral": 0.03, "foreign": 0.08, "other person": 0.18}
+MAX_FALSE: Final = {"neutral": 0.05, "foreign": 0.15, "other person": 0.25}
 SHARES: Final = {"own": 6.0, "last turn": 2.0, "question": 4.0, "neutral": 3.0, "foreign": 4.0, "other person": 3.0}
 RIDGE: Final = 1.0
 

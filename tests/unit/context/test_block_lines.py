@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from sync.context.block_lines import FACTS, LATE, OWN, block_lines
+from sync.context.block_lines import FACTS, LATE, LIKELY, OWN, block_lines
 from sync.context.known_facts import KnownFacts
 from sync.document.markdown.entry_ids import fact_entry_id
 from sync.document.markdown.model import Snapshot
@@ -62,7 +62,7 @@ def loaded() -> LoadResult:
 
 
 def test_facts_have_their_month_and_whom_they_are_about_and_nothing_stands_twice() -> None:
-    lines = block_lines(loaded(), KnownFacts([ALLERGY]), lambda *_: 0.3)
+    lines = block_lines(loaded(), KnownFacts([ALLERGY]), lambda _: 0.3)
     assert [(line.part, line.text) for line in lines] == [
         (FACTS, "我对花生过敏（2026-11，sister）"),
         (FACTS, "喜欢浅色壁纸"),
@@ -80,27 +80,25 @@ def test_a_questioned_allergy_stands_with_the_newer_sentence() -> None:
         fact("other"), fact_id="f2", statement="花生现在能吃了", valid_from="2026-11-25T10:00:00Z"
     )
     asked = dataclasses.replace(ALLERGY, about="user", questioned_by="f2")
-    (line, *_) = block_lines(loaded(), KnownFacts([asked, newer]), lambda *_: 0.3)
+    (line, *_) = block_lines(loaded(), KnownFacts([asked, newer]), lambda _: 0.3)
     assert line.text == "我对花生过敏（2026-11，待确认：2026-11-25 又说“花生现在能吃了”）"
     assert line.is_vital
 
 
-def test_what_may_be_a_fact_stands_quoted_with_its_day_before_other_exchanges() -> None:
+def test_what_may_be_a_fact_stands_quoted_with_its_day() -> None:
     likely = dataclasses.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", statement_ids=("f9",))
     programs = dataclasses.replace(likely, origin=FactOrigin.AGENT_PROPOSED, statement="总是放行")
-    lines = [
-        line for line in block_lines(loaded(), KnownFacts([likely, programs]), lambda *_: 0.3) if line.part == LATE
-    ]
-    assert lines[0].text == "2026-11-01 用户说，待确认：“下周搬去苏州”"
-    assert "f9" in lines[0].ids
-    assert not any("总是放行" in line.text for line in lines)
+    lines = block_lines(loaded(), KnownFacts([likely, programs]), lambda _: 0.3)
+    (line,) = (line for line in lines if line.part == LIKELY)
+    assert line.text == "2026-11-01 用户说，待确认：“下周搬去苏州”"
+    assert "f9" in line.ids
 
 
 def test_an_exchange_whose_fact_was_replaced_is_not_shown() -> None:
     facts = KnownFacts([], {"evt_3": frozenset({"房租什么时候到期"})})
-    assert all("房租" not in line.text for line in block_lines(loaded(), facts, lambda *_: 0.3))
+    assert all("房租" not in line.text for line in block_lines(loaded(), facts, lambda _: 0.3))
 
 
 def test_what_is_important_comes_before_what_is_newer() -> None:
-    lines = block_lines(loaded(), KnownFacts(), lambda question, _: 0.9 if "房租" in question else 0.3)
+    lines = block_lines(loaded(), KnownFacts(), lambda question: 0.9 if "房租" in question else 0.3)
     assert [line.text[:10] for line in lines if line.part == LATE] == ["2026-11-20", "2026-11-21"]

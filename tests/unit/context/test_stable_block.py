@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from sync.context.block_lines import FACTS, LATE, OWN, BlockLine
+from sync.context.block_lines import FACTS, LATE, LIKELY, OWN, BlockLine
 from sync.context.known_facts import KnownFacts
 from sync.context.stable_block import StableBlock, compose_block, framed
 from sync.texts.language import Language
@@ -56,9 +56,13 @@ def numbered(line: BlockLine, at: int, word: str = "") -> BlockLine:
     return BlockLine(line.part, line.heading, f"{word}{at} {line.text}", frozenset({f"ent_{at}"}))
 
 
-def test_what_was_late_has_600_characters_and_a_program_a_tenth() -> None:
+def test_what_may_be_a_fact_has_600_characters_what_was_late_too_and_a_program_a_tenth() -> None:
     talk = [BlockLine(LATE, "重要对话记录", f"{at} " + "话" * 60) for at in range(30)]
     assert 500 < len(composed(*talk)) <= 620
+    likely = [BlockLine(LIKELY, "重要对话记录", f"{at} “" + "也许" * 30) for at in range(30)]
+    content = composed(*talk, *likely)
+    assert 1_000 < len(content) <= 1_220
+    assert content.index("也许") < content.index("话话")
     rules = [BlockLine(FACTS, "用户偏好", f"【来自 工具】第 {at} 条规矩", author="来自 工具") for at in range(100)]
     content = composed(*rules, ALLERGY)
     assert sum(len(line) + 1 for line in content.splitlines() if "【来自 工具】" in line) <= 200

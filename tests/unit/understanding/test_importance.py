@@ -15,8 +15,8 @@ TEA = Statement("我喜欢绿茶", FactKind.PREFERENCE, FactSection.PERSONAL, im
     [
         ("谢谢", SMALL_TALK, SMALL_TALK),
         ("ok", SMALL_TALK, SMALL_TALK),
-        ("今天天气怎么样", BASE, BASE),
-        ("对花生过敏会有什么症状？", BASE, BASE),
+        ("今天天气怎么样", SMALL_TALK, BASE),
+        ("对花生过敏会有什么症状？", SMALL_TALK, BASE),
         ("记住我的车停在B2", 0.6, 1.0),
         ("我对花生过敏", 0.6, 1.0),
         ("I'm allergic to peanuts", 0.6, 1.0),
@@ -24,6 +24,10 @@ TEA = Statement("我喜欢绿茶", FactKind.PREFERENCE, FactSection.PERSONAL, im
 )
 def test_a_more_important_exchange_has_a_higher_score(message: str, low: float, high: float) -> None:
     assert low <= estimate_importance(message) <= high
+
+
+def test_what_looks_like_a_statement_matters_more_than_a_question() -> None:
+    assert estimate_importance("店里的豆子是云南的") > estimate_importance("豆子怎么保存才香") >= SMALL_TALK
 
 
 def test_the_most_important_statement_counts_and_a_correction_matters() -> None:

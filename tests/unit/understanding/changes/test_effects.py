@@ -24,6 +24,12 @@ def stated(text: str, **fields: Any) -> Statement:
         (stated("我每周上瑜伽课"), stated("瑜伽这事到头了", change=Change.ENDS, level=Level.LIKELY), Effect.QUESTIONS),
         (stated("我家的橘猫特别能吃"), stated("我不打网球了", change=Change.ENDS), Effect.NONE),
         (
+            stated("孙子叫小满，在实验幼儿园", about="grandson"),
+            stated("小满拔了牙，现在不让吃糖", about="unknown", change=Change.NOW),
+            Effect.NONE,
+        ),
+        (stated("我在成都开了家咖啡店"), stated("我乳糖不耐受，只喝黑咖啡", is_negative=True), Effect.NONE),
+        (
             stated("My son Kabir is in Class 8", about="son"),
             stated("Kabir is promoted to Class 9", about="Kabir", change=Change.REPLACES),
             Effect.QUESTIONS,
