@@ -221,7 +221,7 @@ class App:
         if account.state in {"guest", "logged_out"} and cloud.state is CloudState.CONNECTING:
             cloud = replace(cloud, state=CloudState.SIGNED_OUT)  # a command has not asked
         parked, shown = switching.parked_warnings(self.profile), sorted(await self.document.warnings())
-        named = self.account.warning, self.log_scrubber.warning, *await self.memory_service.warnings()
+        named = self.account.warning, self.log_scrubber.warning, *await self.memory_service.warnings(self._watcher)
         warnings = [*self.start_warnings, *parked, *shown, *filter(None, named)]
         return AppStatus(
             account=account,

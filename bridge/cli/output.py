@@ -124,17 +124,22 @@ def echo_problem(message: str, hint: str) -> None:
 
 @contextmanager
 def flushed_stdout() -> Iterator[None]:
-    """Flush stdout after a block. StorageError if it cannot be written, BrokenPipeError if the reader is gone."""
+    """Flush stdout after a block. StorageError if it cannot be written, BrokenPipeError if the reader is gone.
+
+    An OSError of the block after which stdout can be flushed is that of something else.
+    """
+    is_written = False
     try:
         try:
             yield
         finally:
             if sys.stdout is not None:  # None in a process that was started without one
                 sys.stdout.flush()
+            is_written = True
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is not None:
+        if is_written:
             raise
         discard_stdout()
         reason = error.strerror or type(error).__name__

@@ -9,7 +9,6 @@ import contextlib
 import os
 import platform
 import shlex
-import shutil
 import socket
 import sqlite3
 import ssl
@@ -40,11 +39,11 @@ from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
 from sync.settings.data_dir import CONFIG_FILE, ENV_PREFIX
 from sync.settings.settings import Settings, key_kind
-from sync.startup.checks import HealthCheck, run_checks
+from sync.startup.checks import HealthCheck, check_folder, run_checks
 from sync.startup.open_database import has_begun
 from sync.system.files import read_once, resolve_target
+from sync.system.shared_folders import conflict_copies, sharing_of
 
-MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # below it the database may soon fail
 MAX_CLOCK_SKEW_SECONDS: Final = 300.0  # tokens and the order of events tolerate less
 CONNECT_TIMEOUT: Final = 5.0  # seconds
 READ_TIMEOUT: Final = 5.0  # seconds to wait for a writer
@@ -59,8 +58,8 @@ async def check_environment(settings: Settings, *, is_sidecar: bool) -> list[Hea
     checks: dict[str, Callable[[], Any]] = {
         "program": check_program,
         "settings": lambda: HealthCheck("settings", ok=True, found=found),
-        "data folder": lambda: _check_folder("data folder", settings.data_dir, "DATA_DIR"),
-        "event files": lambda: _check_folder("event files", files, "EVENTS_DIR"),
+        "data folder": lambda: _check_data_folder(settings.data_dir),
+        "event files": lambda: check_folder("event files", files, "EVENTS_DIR"),
         "permissions": lambda: _check_permissions(settings),
         "database": lambda: asyncio.to_thread(_check_databases, settings),
         "sidecar": lambda: _check_sidecar(settings, is_sidecar),
@@ -122,17 +121,11 @@ def check_program() -> HealthCheck:
 # --- this machine ------------------------------------------------------------------------------------------
 
 
-def _check_folder(name: str, folder: Path | None, setting: str) -> HealthCheck:
-    """A folder can be written or created, and has free space."""
-    if folder is None:
-        return HealthCheck(name, ok=None, found=f"off: encryption at rest; {ENV_PREFIX}{setting} turns them on")
-    existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-    if not (os.access(existing, os.W_OK | os.X_OK) and existing.is_dir()):
-        hint = f"Set {ENV_PREFIX}{setting} to another folder, or give this user write permission to this one."
-        return HealthCheck(name, ok=False, found=f"{existing} is no folder that can be written to", hint=hint)
-    free = shutil.disk_usage(existing).free
-    found = f"{existing}: {free // (1024 * 1024)} MiB free"
-    return HealthCheck(name, ok=free >= MIN_FREE_BYTES, found=found, hint="Free some disk space.")
+def _check_data_folder(folder: Path) -> HealthCheck:
+    if (sharing := sharing_of(folder)) is None:
+        return check_folder("data folder", folder, "DATA_DIR")
+    hint = f"Set {ENV_PREFIX}DATA_DIR to a folder of this machine alone: a database that is synchronised may break."
+    return HealthCheck("data folder", ok=False, found=f"{folder} is shared with other machines ({sharing})", hint=hint)
 
 
 def _check_permissions(settings: Settings) -> HealthCheck:
@@ -244,6 +237,9 @@ def _check_memory_file(path: Path) -> HealthCheck:
         document = parse(found.data) if found else None
     except (StorageError, DocumentUntouchable) as error:
         return HealthCheck("file", ok=False, found=f"{path}: {error.message}", hint=error.hint)
+    if copies := conflict_copies(path):
+        hint = "Copy what you miss into the memory file, then delete these copies of a synchronising program."
+        return HealthCheck("file", ok=None, found=f"beside it: {', '.join(copies[:MAX_SHOWN_PATHS])}", hint=hint)
     if found is None or document is None:
         return HealthCheck("file", ok=True, found=f"{path} is not there yet")
     if document.encoding != "utf-8":
@@ -260,8 +256,12 @@ async def _check_watcher(path: Path) -> HealthCheck:
             return HealthCheck("watcher", ok=True, found=f"{path.parent} can be watched")
     finally:
         await asyncio.to_thread(watcher.stop)
-    hint = "Raise fs.inotify.max_user_watches, or put the file on a local disk; until then it is polled."
-    return HealthCheck("watcher", ok=False, found=f"{path.parent} cannot be watched", hint=hint)
+    cause = f" ({watcher.problem})" if watcher.problem else ""
+    hint = (
+        "Raise fs.inotify.max_user_instances and max_user_watches, close programs that watch many files, or put the"
+        " file on a local disk; until then it is read every few seconds."
+    )
+    return HealthCheck("watcher", ok=False, found=f"{path.parent} cannot be watched{cause}", hint=hint)
 
 
 async def _check_app_cache(path: Path) -> HealthCheck:

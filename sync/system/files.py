@@ -27,6 +27,8 @@ PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 REPLACE_TIMEOUT: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
 REPLACE_PAUSE: Final = 0.02
+_SF_DATALESS: Final = 0x40000000  # macOS
+_RECALL_ON_DATA_ACCESS: Final = 0x00400000  # Windows
 _OPEN_FILES: Final = Path("/proc/self/fd")
 MAX_READ_BYTES: Final = 64 * 1024 * 1024  # most bytes to read of a file that other programs write
 
@@ -105,12 +107,28 @@ def read_once(path: Path) -> FileProbe | None:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise StorageError(f"{path} is no ordinary file", hint="Put a file in its place, or name another one.")
-            data = file.read(MAX_READ_BYTES + 1)
+            data = b"" if _is_dataless(found) else file.read(MAX_READ_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
+        if path.with_name(f".{path.name}.icloud").exists():  # iCloud's before macOS 14
+            raise _placeholder(path) from None
         return None
     except OSError as error:
         raise to_storage_error(error, path) from error
+    if found.st_size and not data.strip(b"\0") and getattr(found, "st_blocks", 0) == 0:
+        raise _placeholder(path)
     return FileProbe(found.st_size, found.st_mtime_ns, found.st_ino, sha256(data), data)
+
+
+def _is_dataless(found: os.stat_result) -> bool:
+    """Whether reading waits until a cloud service has fetched the content (macOS, Windows)."""
+    return bool(
+        getattr(found, "st_flags", 0) & _SF_DATALESS or getattr(found, "st_file_attributes", 0) & _RECALL_ON_DATA_ACCESS
+    )
+
+
+def _placeholder(path: Path) -> StorageError:
+    hint = "Let the cloud service keep this file on this device, or move it to a folder outside of the cloud."
+    return StorageError(f"{path} is a placeholder of a cloud folder: its content is not on this disk", hint=hint)
 
 
 def _open_nonblocking(path: str, flags: int) -> int:

@@ -229,6 +229,11 @@ def _is_separator(line: str) -> bool:
     return len(marks) >= 3 and indent <= 3 and marks[0] in "-*_" and marks.count(marks[0]) == len(marks)
 
 
+def opens_fence(text: str) -> bool:
+    """Whether an entry is a line that opens a fenced block which nothing closes."""
+    return "\n" not in text and _FENCE.match(text) is not None
+
+
 def _front_matter_end(lines: Sequence[str]) -> int:
     """The number of lines of front matter; it must look like YAML, for a separator may be the first line of a file."""
     if not lines or lines[0].rstrip() != "---":

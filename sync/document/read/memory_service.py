@@ -47,11 +47,13 @@ from sync.log.model import AppendResult, Event, EventDraft
 from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
+from sync.system.shared_folders import copies_warning, sharing_warning
 from sync.texts.language import Language
 
 if TYPE_CHECKING:
     from sync.cloud.replication.replicator import Replicator
     from sync.document.capture.capture_policy import CapturePolicy
+    from sync.document.surfaces.watcher import Watcher
 
 NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
 HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
@@ -76,7 +78,7 @@ class MemoryService:
         self._document = document
         self._replicator = replicator
         self._redactor = redactor.for_egress()
-        self._clock = clock
+        self._clock, self._data_dir = clock, settings.data_dir
         self._raw_redactor = None if redactor.enabled else redactor
         self._other_devices = settings.load.other_devices == "digest"
         self._store_messages = settings.privacy.stores_messages_whole
@@ -174,9 +176,11 @@ class MemoryService:
         self._capture_policy.remember(recorded[0].event)
         return UpdateResult(event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
-    async def warnings(self) -> tuple[str | None, ...]:
-        """What `status` says about recording."""
-        return await self.pauses.warning(), await self._announce_texts()
+    async def warnings(self, watcher: "Watcher | None" = None) -> tuple[str | None, ...]:
+        """What `status` says about recording, the folders of file and database, and the watch."""
+        folders = copies_warning(self._document.path), sharing_warning(self._data_dir)
+        watch = None if watcher is None else watcher.warning
+        return await self.pauses.warning(), await self._announce_texts(), *folders, watch
 
     async def _announce_texts(self) -> str | None:
         """Say once, by default, that this device keeps its exchanges whole."""

@@ -48,6 +48,12 @@ class Watcher:
         self._changes = changes
         self._observer: BaseObserver | None = None
         self._watched: _Watched = (frozenset(), frozenset())
+        self.problem: str | None = None  # why the file is not watched
+
+    @property
+    def warning(self) -> str | None:
+        """What `status` shows if the file is not watched."""
+        return None if self.problem is None else f"file_not_watched: {self.problem}; it is read every few seconds"
 
     @property
     def alive(self) -> bool:
@@ -63,16 +69,19 @@ class Watcher:
         self.stop()
         if not folders:
             return
-        observer = Observer()
         handler = _NameFilter(names, self._changes, asyncio.get_running_loop())
         try:
+            observer = Observer()
             for folder, _ in folders:
                 observer.schedule(handler, str(folder), recursive=False)
             observer.start()
-        except OSError as error:  # the system's limit of watches, a file system without events
-            log.warning("the file cannot be watched (%s); it is looked at every few seconds", type(error).__name__)
+        except OSError as error:  # the system's limits of instances and watches, a file system without events
+            cause = error.strerror or type(error).__name__
+            if cause != self.problem:
+                log.warning("the file cannot be watched (%s); it is read every few seconds", cause)
+            self.problem = cause
             return
-        self._observer, self._watched = observer, wanted
+        self._observer, self._watched, self.problem = observer, wanted, None
         self._changes.increment()  # for what happened without a watch
 
     def stop(self) -> None:

@@ -1,5 +1,6 @@
 """The memory file on real SQLite and a real folder, without processes: reconcile, manual edits, odd files, notices."""
 
+import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from sync.document.markdown.parse import MAX_BYTES
 from sync.document.surfaces.notices import Notice
+from sync.errors import StorageError
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.system.digests import sha256
 from tests.integration.document.harness import DocumentHarness, open_document_harness
@@ -392,6 +394,31 @@ class TestOddFiles:
         assert harness.memory.notices == {Notice.UNTOUCHABLE}
         assert "用户问：二" in (await harness.memory.view()).text  # capture goes on
         assert await harness.manual_edit_events() == []
+
+    async def test_a_placeholder_of_a_cloud_folder_is_neither_read_nor_written(self, harness: DocumentHarness) -> None:
+        await harness.record_and_reconcile("一")
+        icloud = harness.file.with_name(f".{harness.file.name}.icloud")
+        for make in (lambda: os.truncate(harness.file, 4_096), lambda: harness.file.replace(icloud)):
+            if harness.file.exists():
+                harness.file.write_bytes(b"")
+            make()
+            await harness.record_exchange("二")
+            with pytest.raises(StorageError, match="placeholder"):
+                await harness.memory.reconcile()
+            assert await harness.memory.warnings() == {Notice.UNREACHABLE}
+        assert not harness.file.exists()
+
+    async def test_conflict_markers_and_an_open_fence_are_named(self, harness: DocumentHarness) -> None:
+        await harness.record_and_reconcile("一")
+        harness.add_line_under(HABITS, "<<<<<<< HEAD\n- 甲\n=======\n- 乙\n>>>>>>> other")
+        await harness.memory.reconcile()
+        assert await harness.memory.warnings() == {Notice.MERGE_MARKERS}
+        harness.replace("<<<<<<< HEAD\n", "```\n")
+        await harness.memory.reconcile()
+        assert await harness.memory.warnings() == {Notice.OPEN_FENCE}
+        harness.replace("=======\n", "```\n")
+        await harness.memory.reconcile()
+        assert await harness.memory.warnings() == set()
 
     async def test_a_memory_that_outgrew_the_limit_goes_on_and_can_be_made_smaller(
         self, harness: DocumentHarness
