@@ -911,7 +911,7 @@ export interface SharedNotesJson {
 
 export interface SkippedJson {
   count: number;
-  kind: 'branches' | 'empty_files' | 'files' | 'hidden' | 'hidden_files' | 'images' | 'other_files' | 'spoken' | 'subagents' | 'thoughts' | 'tools' | 'unreadable';
+  kind: 'branches' | 'files' | 'hidden' | 'hidden_files' | 'images' | 'other_files' | 'spoken' | 'subagents' | 'thoughts' | 'tools' | 'unreadable';
 }
 
 export interface SniffedJson {

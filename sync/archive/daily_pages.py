@@ -14,15 +14,13 @@ from typing import Final
 
 from sync.clock import Clock, timestamp, utc_offset_minutes
 from sync.daily.model import Record, record_payload
-from sync.daily.pages.page_format import DayPage, PageSession, parse
+from sync.daily.pages.page_format import DayPage, PageSession
 from sync.errors import InvalidInput, RedactionFailed
 from sync.log.event_types import SESSION_RECORDED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Door, EventDraft, Origin, project_id_for
-from sync.system.files import translate_os_errors
 
 MEMORIES_FOLDER: Final = (".cursor", "skills", "memories")
-_NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?\.md")
 _TITLE: Final = re.compile(r"\ufeff?\s*# \d{4}-\d{2}-\d{2} 对话记忆")
 
 RecordMoment = tuple[str, str, str]  # day, time, topic
@@ -30,13 +28,6 @@ RecordMoment = tuple[str, str, str]  # day, time, topic
 
 def is_page(text: str) -> bool:
     return _TITLE.match(text) is not None
-
-
-def list_pages(folder: Path) -> list[Path]:
-    """Return the pages in a folder, or in its `daily`, oldest day first. Raises StorageError."""
-    with translate_os_errors(folder):
-        paths = [path for place in (folder, folder / "daily") if place.is_dir() for path in place.iterdir()]
-    return sorted((path for path in paths if _NAME.fullmatch(path.name) and path.is_file()), key=lambda path: path.name)
 
 
 def project_of(path: Path) -> str | None:
@@ -48,10 +39,9 @@ def project_of(path: Path) -> str | None:
 
 
 def draft_page_events(
-    text: str, project: str | None, intake: DraftBuilder, clock: Clock, on_refused: Callable[[str, str], None]
+    page: DayPage, project: str | None, intake: DraftBuilder, clock: Clock, on_refused: Callable[[str, str], None]
 ) -> Iterator[tuple[RecordMoment, EventDraft]]:
-    """Yield the events of one page. Raises InvalidInput if it is no page."""
-    page = parse(text)
+    """Yield the events of one page."""
     for session in page.sessions:
         try:
             yield (

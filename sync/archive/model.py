@@ -25,7 +25,6 @@ class Skipped(StrEnum):
     UNREADABLE = "unreadable"  # values of an unknown form
     HIDDEN_FILES = "hidden_files"
     OTHER_FILES = "other_files"  # attachments of a folder, and other files of an export
-    EMPTY_FILES = "empty_files"
 
 
 SkippedCounts = Counter[Skipped]

@@ -28,8 +28,8 @@ EXPORT_PART: Final = re.compile(  # also conversations-000.json, projects/UUID.j
     r"(?:\A|/)(?:conversations(?:[-_.]?\d+)?|projects|(?:conversations|projects|design_chats)/[^/]+)\.json\Z"
 )
 SUPPORTED_SOURCES_HINT: Final = (
-    "Give an archive of this program, a memory file or the app's database, a folder of daily pages,"
-    " or the conversations.json (or its zip) of Claude or ChatGPT."
+    "Give an archive of this program, a memory or notes in Markdown or text (a file or a folder), the app's database,"
+    " or an export of Claude or ChatGPT (its zip, its folder or a conversations.json)."
 )
 SIGNATURE_BYTES: Final = 64  # enough to recognise a format
 ZIP_ENCRYPTED_FLAG: Final = 0x1  # the flag of an encrypted member

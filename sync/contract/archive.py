@@ -28,7 +28,6 @@ class SkippedJson(TypedDict):
         "unreadable",
         "hidden_files",
         "other_files",
-        "empty_files",
     ]
     count: int
 

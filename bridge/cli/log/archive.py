@@ -28,7 +28,6 @@ _SKIPPED: Final = {
     "unreadable": "{count:value|values} that cannot be read",
     "hidden_files": "{count:hidden file or folder|hidden files and folders}",
     "other_files": "{count:file|files} of other kinds",
-    "empty_files": "{count:file|files} without text",
 }
 
 
@@ -53,7 +52,7 @@ def import_archive(
     path: Annotated[
         str,
         typer.Argument(
-            help="An archive, memory file, app database, folder of daily pages, or Claude's or ChatGPT's export."
+            help="A memory, notes or a folder of them, an archive, the app database, or an export of Claude or ChatGPT."
         ),
     ],
     *,

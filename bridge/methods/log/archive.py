@@ -27,7 +27,7 @@ class ArchiveExport(Params, frozen=True):
 
 
 class ArchiveImport(Params, frozen=True):
-    """`path`: an archive, a memory file or the app's database, daily pages, or a conversations.json (or its zip).
+    """`path`: an archive, a memory, notes or a folder of them, the app's database, or an export of Claude or ChatGPT.
 
     `dryRun`: count, record nothing. `mine`: the user says that an archive is their own memory; only without an account,
     whose devices' signatures tell.

@@ -50,6 +50,12 @@ def parse_day(title: str) -> date | None:
     return None if match is None else _date_of_match(match)
 
 
+def leading_day(text: str) -> date | None:
+    """The day with which a title or a file's name begins, as in 2026-01-08 or 2026-01-08 Stand-up."""
+    match = _DAY.match(text.strip())
+    return None if match is None else _date_of_match(match)
+
+
 def parse_time_label(label: str | None) -> datetime | None:
     """The local time in a label; None for a label of another program."""
     match = None if label is None else _TIME.fullmatch(label.strip())

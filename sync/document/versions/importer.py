@@ -4,7 +4,7 @@ Skipped are lines that the document has in the same section, and everything that
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, time
+from datetime import date, datetime, time
 from functools import partial
 from typing import Any, Final
 
@@ -46,10 +46,17 @@ class DocumentImporter:
     def __init__(self, writer: VersionWriter) -> None:
         self._writer = writer
 
-    async def import_document(self, document: MemoryDocument, *, dry_run: bool) -> DocumentImportResult:
-        """Record what is new in it; in a dry run count it. Raises RedactionFailed, StorageError."""
-        entries = list(entries_of(document))
-        work = partial(self._import_entries, entries=entries, label=document.label, dry_run=dry_run)
+    async def import_document(
+        self, document: MemoryDocument, *, dry_run: bool, day: date | None = None
+    ) -> DocumentImportResult:
+        """Record what is new in it; in a dry run count it. Raises RedactionFailed, StorageError.
+
+        `day`: of lines below no day, if the document has no footer.
+        """
+        entries, written_at = list(entries_of(document)), parse_time_label(document.label or "")
+        if written_at is None and day is not None:
+            written_at = datetime.combine(day, NOON)
+        work = partial(self._import_entries, entries=entries, written_at=written_at, dry_run=dry_run)
         if dry_run:
             return await self._writer.log.database.read(work)
         result = await self._writer.in_transaction(work)
@@ -57,7 +64,7 @@ class DocumentImporter:
         return result
 
     def _import_entries(
-        self, connection: Transaction, *, entries: Sequence[ImportedEntry], label: str | None, dry_run: bool
+        self, connection: Transaction, *, entries: Sequence[ImportedEntry], written_at: datetime | None, dry_run: bool
     ) -> DocumentImportResult:
         current = store.newest(connection, store.FILE)
         change = self._writer.projection.pending_change(connection, current)
@@ -67,7 +74,7 @@ class DocumentImporter:
             else change.snapshot
         )
         present = {(normalised_section(entry.section), entry.text) for entry in snapshot.entries}
-        drafts = {entry: self._draft(entry, label) for entry in entries if _line_of(entry) not in present}
+        drafts = {entry: self._draft(entry, written_at) for entry in entries if _line_of(entry) not in present}
         ids = [draft.event_id for draft in drafts.values() if draft is not None and draft.event_id is not None]
         known = log_store.known_ids(connection, ids)
         new = [draft for draft in drafts.values() if draft is not None and draft.event_id not in known]
@@ -76,14 +83,14 @@ class DocumentImporter:
             self._writer.log.append_in(connection, new)
         return DocumentImportResult(len(entries), len(new), too_large)
 
-    def _draft(self, entry: ImportedEntry, label: str | None) -> EventDraft | None:
+    def _draft(self, entry: ImportedEntry, written_at: datetime | None) -> EventDraft | None:
         """The event of an entry; None if it is too large for one."""
         if isinstance(entry, ImportedLine):
             drafts, _ = draft_operation_events([entry.added], self._writer.redactor, Origin.IMPORTED)
             draft = replace(drafts[0], event_id=f"evt_{entry.digest}") if drafts else None
         else:
             draft = self._exchange_draft(entry)
-        when = datetime.combine(entry.day, NOON) if entry.day is not None else parse_time_label(label or "")
+        when = datetime.combine(entry.day, NOON) if entry.day is not None else written_at
         return (
             None
             if draft is None

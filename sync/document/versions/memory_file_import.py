@@ -20,7 +20,7 @@ from sync.document.markdown.entry_ids import entry_id_from_hex
 from sync.document.markdown.model import EntryAdded, MemoryDocument, Section
 from sync.document.markdown.positions import normalised_section
 from sync.document.markdown.template import RECORDS, SECTIONS
-from sync.document.markdown.version_labels import day_label, parse_day
+from sync.document.markdown.version_labels import day_label, leading_day, parse_day
 from sync.texts.language import EN, ZH, Language
 
 SOURCE: Final = "memory_file"
@@ -61,7 +61,8 @@ class ImportedLine(msgspec.Struct, frozen=True):
 
     @property
     def day(self) -> date | None:
-        return _day_of(self.section)
+        """The day with which the nearest heading begins that has one."""
+        return next((day for title in reversed(self.section) if (day := leading_day(title)) is not None), None)
 
     @property
     def added(self) -> EntryAdded:

@@ -10,6 +10,7 @@ import pytest
 from sync.archive.daily_pages import draft_page_events
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import normalised_content
+from sync.daily.pages.page_format import parse as parse_page
 from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events
 from sync.log.authorship import Author, author_of
 from sync.log.event_types import EXCHANGE_RECORDED, RECORD_CHANGE_TYPES, SESSION_EDITED
@@ -42,7 +43,7 @@ async def programs_event(harness: DailyHarness, kind: str, payload: dict[str, An
 
 
 async def import_page(harness: DailyHarness, page: str = PAGE, project: str | None = None) -> None:
-    drafts = draft_page_events(page, project, harness.device.intake, harness.device.clock, lambda *_: None)
+    drafts = draft_page_events(parse_page(page), project, harness.device.intake, harness.device.clock, lambda *_: None)
     await harness.device.log.append([draft for _, draft in drafts])
     await harness.service.reconcile()
 
