@@ -118,8 +118,8 @@ class RecordSettings(SettingsSection, frozen=True):
     deduplicate: Annotated[
         bool,
         Meta(
-            description="count a repeated question with the same answer in its line (`（×2）`), and do not store an"
-            " answer that only repeats memory"
+            description="count a question that is repeated on its day with the same answer in its line (`（×2）`), and"
+            " do not store an answer that only repeats memory"
         ),
     ] = True
 

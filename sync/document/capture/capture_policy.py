@@ -9,6 +9,7 @@ import re
 from itertools import chain
 from typing import Any, Final
 
+from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
@@ -27,6 +28,7 @@ from sync.document.merge.text_equality import (
     line_letters,
 )
 from sync.log import store as log_store
+from sync.log.envelope import day_of
 from sync.log.log import EventLog
 from sync.log.model import Event
 from sync.sequences import common_ends
@@ -41,8 +43,9 @@ _POLICY_FIELDS: Final = ("preferences", "repeats", "recalled", "in_document", "i
 class CapturePolicy:
     """Decides for one profile, and remembers recent decisions until the document shows them."""
 
-    def __init__(self, events: EventLog, options: RecordSettings) -> None:
+    def __init__(self, events: EventLog, options: RecordSettings, clock: Clock) -> None:
         self._log = events
+        self._clock = clock
         self._options = options
         self._version = 0
         self._index = DocumentIndex()
@@ -58,9 +61,9 @@ class CapturePolicy:
     def decide(self, connection: Transaction, exchange: ExchangeInput, redacted: RedactedExchange) -> dict[str, Any]:
         """Additional fields for the payload of the exchange's event; none for an ordinary exchange.
 
-        `repeats`: the exchange that says the same; `recalled`: the answer only repeats the memory and is not stored
-        again; `importance` with `in_document: false`. Call it in the transaction that records the exchange: a separate
-        read takes as long as the rest of an update.
+        `repeats`: the exchange of today that says the same; `recalled`: the answer only repeats the memory and is not
+        stored again; `importance` with `in_document: false`. Call it in the transaction that records the exchange: a
+        separate read takes as long as the rest of an update.
         """
         key = keyed_event_id(self._log.device_id, exchange.idempotency_key)
         recorded = None if key is None else log_store.find_event(connection, key)
@@ -92,9 +95,10 @@ class CapturePolicy:
     ) -> dict[str, Any]:
         words = comparison_key(redacted.question)
         recent = [one.event_id for one in self._recent if one.question_key == words]
+        today = self._clock.now().date()
         for event_id in (*self._index.exchanges_asking(redacted.question), *recent):  # the oldest first
             event = log_store.find_event(connection, event_id)
-            if event is not None and _is_repeat(event, exchange, redacted):
+            if event is not None and day_of(event) == today and _is_repeat(event, exchange, redacted):
                 return {"repeats": event_id}
         recent_lines = (line for one in self._recent for line in one.lines)
         if is_recalled_answer(redacted.answer, chain(self._index.lines.candidates_in(redacted.answer), recent_lines)):

@@ -8,7 +8,7 @@ that arrives later is added to the line of its day. Each author has a line of th
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entries
 from sync.document.markdown.entry_ids import derived_entry_id, text_hash
-from sync.document.markdown.model import Entry, Section, Snapshot
-from sync.document.markdown.one_line import summarize
+from sync.document.markdown.model import BlockKind, Cell, Entry, Section, Snapshot
+from sync.document.markdown.one_line import ELLIPSIS, summarize
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import EARLIER, QUESTION_PREFIXES, RECORDS, language_of, question_of
 from sync.document.markdown.version_labels import day_label, parse_day
@@ -28,11 +28,13 @@ from sync.log.model import DOOR_FIELD, Door, Event, Origin, text_in
 from sync.texts.language import ZH, Language
 
 MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
-MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit
+MAX_ENTRIES_PER_DAY: Final = 400  # of one day at a time, so that the event stays far below its limit
 MAX_TOPICS: Final = 4  # questions in the line of a day
 MAX_TOPIC_LENGTH: Final = 16
 
 _ANSWER_STARTS: Final = ("- AI", "- ai")  # the original app's files have several spellings
+_ANSWER_LABEL: Final = re.compile(r"\A- AI ?答[：:] ?", re.IGNORECASE)
+CUT_LENGTH: Final = 103  # UTF-16 units of an answer that the original app cut
 _TOTAL: Final = re.compile(r"(?:（(\d{1,6}) 次对话）| \((\d{1,6}) conversations\))\Z")
 _ID_OF_OTHERS: Final = re.compile(rf"\.({'|'.join(sorted(OTHER_DOORS))})$", re.MULTILINE)
 
@@ -50,9 +52,10 @@ class RecordedLine(msgspec.Struct, frozen=True):
     position: int
     source: SourceDoor
 
-    def follows(self, question: "RecordedLine") -> bool:
-        """Return whether this answer was recorded together with a question; one that was edited was not."""
-        return (self.door, self.position) == (question.door, question.position + 1)
+    def follows(self, before: "RecordedLine") -> bool:
+        """Return whether this line continues an exchange: recorded right after the one before, and no question."""
+        is_next = (self.door, self.position) == (before.door, before.position + 1)
+        return is_next and not self.text.startswith(QUESTION_PREFIXES)
 
     @classmethod
     def of(cls, event: Event) -> "RecordedLine":
@@ -77,23 +80,75 @@ def find_compactable_days(
     """The days more than `keep_days` before today with exchanges to compact, oldest first, at most `MAX_DAYS`."""
     last = _first_kept_day(today, keep_days)
     days: dict[tuple[date, SourceDoor], list[Entry]] = {}
-    entries = snapshot.entries
-    for asked, answered in pairwise(entries):
-        day = _day_of(asked.section)
-        if day is None or day >= last or answered.section != asked.section:
+    for at, cell in enumerate(snapshot.cells):
+        day = None if cell.entry_id is None else _day_of(cell.block.section)
+        if day is None or day >= last:
             continue
-        event_id, _, side = asked.entry_id.rpartition(".")
-        if side == "q" and answered.entry_id == f"{event_id}.a":
-            lines, door = lines_of(event_id) or (None, None)
-            if lines == (split_repeat_count(asked.text)[0], answered.text):
-                days.setdefault((day, door), []).extend((asked, answered))
-        elif asked.text.startswith(QUESTION_PREFIXES) and answered.text.startswith(_ANSWER_STARTS):
-            question, answer = imported_text(asked), imported_text(answered)
-            if question is not None and answer is not None and answer.follows(question):
-                pair = replace(asked, text=question.text), replace(answered, text=answer.text)
-                days.setdefault((day, question.source), []).extend(pair)
+        door, exchange = _own_exchange(snapshot.cells, at, lines_of) or _imported_exchange(
+            snapshot.cells, at, imported_text
+        )
+        entries = days.setdefault((day, door), []) if exchange else []
+        entries += exchange if len(entries) + len(exchange) <= MAX_ENTRIES_PER_DAY else []
     first = sorted(days, key=lambda found: (found[0], found[1] or ""))[:MAX_DAYS]
-    return [CompactableDay(day, tuple(days[day, door][: 2 * MAX_EXCHANGES_PER_DAY]), door) for day, door in first]
+    return [CompactableDay(day, tuple(days[day, door]), door) for day, door in first]
+
+
+def _own_exchange(
+    cells: Sequence[Cell], at: int, lines_of: ExchangeLinesLookup
+) -> tuple[SourceDoor, Sequence[Entry]] | None:
+    """The two unchanged lines of an exchange whose question is at a cell; None if there is no line of ours."""
+    event_id, _, side = str(cells[at].entry_id).rpartition(".")
+    if side != "q":
+        return None
+    answered = next((cell for cell in islice(cells, at + 1, None) if cell.entry_id is not None), None)
+    if answered is None or answered.entry_id != f"{event_id}.a":
+        return None, ()
+    lines, door = lines_of(event_id) or (None, None)
+    asked, reply = _entry_of(cells[at]), _entry_of(answered)
+    is_unchanged = lines == (split_repeat_count(asked.text)[0], reply.text)
+    return door, (asked, reply) if is_unchanged and asked.section == reply.section else ()
+
+
+def _imported_exchange(
+    cells: Sequence[Cell], at: int, imported_text: ImportedTextLookup
+) -> tuple[SourceDoor, Sequence[Entry]]:
+    """The unchanged lines of an imported exchange whose question is at a cell, recorded one after the other.
+
+    The original app keeps the line breaks of both sides.
+    """
+    run, lines = list[Cell](), list[RecordedLine]()
+    for cell in islice(cells, at, None) if cells[at].block.text.startswith(QUESTION_PREFIXES) else ():
+        line = None if cell.entry_id is None else imported_text(_entry_of(cell))
+        if line is not None and (not lines or line.follows(lines[-1])):
+            lines.append(line)
+        elif cell.kind is not BlockKind.BLANK:
+            break
+        run.append(cell)
+    answered = next((n for n, cell in enumerate(run) if cell.block.text.startswith(_ANSWER_STARTS)), None)
+    if answered is None:
+        return None, ()
+    entries = [_entry_of(cell) for cell in run[: _answer_end(run, answered)] if cell.entry_id is not None]
+    recorded = [replace(entry, text=line.text) for entry, line in zip(entries, lines, strict=False)]
+    return lines[0].source, recorded
+
+
+def _answer_end(run: Sequence[Cell], at: int) -> int:
+    """The index after an answer of the original app, which cuts it after 100 characters.
+
+    What follows belongs to it up to that cut, else the plain lines directly below.
+    """
+    text = ""
+    for end, cell in enumerate(run[at:], at + 1):
+        text += cell.block.raw.replace("\r\n", "\n")
+        body = _ANSWER_LABEL.sub("", text).rstrip()
+        if body.endswith(ELLIPSIS) and (end == at + 1 or len(body.encode("utf-16-le")) == 2 * CUT_LENGTH):
+            return end
+    plain = takewhile(lambda cell: cell.entry_id is not None and not cell.block.text.startswith("- "), run[at + 1 :])
+    return at + 1 + sum(1 for _ in plain)
+
+
+def _entry_of(cell: Cell) -> Entry:
+    return Entry(str(cell.entry_id), cell.block.text, cell.block.section)
 
 
 def has_days_to_compact(snapshot: Snapshot, today: date, keep_days: int) -> bool:

@@ -99,11 +99,24 @@ class BlockEditor:
         section = self.cells[at].block.section
         self.remove(at)
         day = parse_day(section[-1]) if len(section) > 1 and section[-2] == RECORDS else None
-        heading = None if day is None else find_heading(self.cells, section)
-        if day is None or heading is None or self.cells[heading].block.raw.rstrip() != f"### {day_label(day)}":
+        headings = [one for one in self.cells.headings() if one < at and self.cells[one].block.section == section]
+        if day is None or not headings or self.cells[headings[-1]].block.raw.rstrip() != f"### {day_label(day)}":
             return
-        if content_end(self.cells, heading + 1, extent_of(self.cells, heading)) == heading + 1:
+        heading = headings[-1]  # the original app may repeat it
+        end = extent_of(self.cells, heading)
+        if content_end(self.cells, heading + 1, end) == heading + 1:
+            self._remove_separators(heading, end)
             self.remove(heading)
+
+    def _remove_separators(self, heading: int, end: int) -> None:
+        """Remove those of an empty day, but one before a higher section if none stands there."""
+        level = self.cells[heading].block.level
+        is_day = end < len(self.cells) and self.cells[end].block.level == level
+        before = next((cell for cell in reversed(self.cells[:heading]) if cell.kind is not BlockKind.BLANK), None)
+        is_divided = before is not None and before.kind is BlockKind.SEPARATOR
+        places = [at for at in range(heading + 1, end) if self.cells[at].kind is BlockKind.SEPARATOR]
+        for at in reversed(places[0 if is_day or is_divided else 1 :]):
+            self.remove(at)
 
     def set_text(self, at: int, text: str) -> None:
         """Replace the text of a cell and keep its line ending."""

@@ -97,7 +97,7 @@ class MemoryService:
         """Loaded at the first update: most commands only read."""
         from sync.document.capture.capture_policy import CapturePolicy  # noqa: PLC0415
 
-        return CapturePolicy(self._log, self._record_settings)
+        return CapturePolicy(self._log, self._record_settings, self._clock)
 
     async def load(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> LoadResult:
         """The newest known memory. Asks the cloud for at most `wait_ms` milliseconds; 0 does not ask.

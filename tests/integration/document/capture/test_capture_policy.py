@@ -103,19 +103,22 @@ class TestRepeats:
         assert "- 用户问：（无文字）\n- AI 答：这是一只猫" in await talker.shown()
         assert (await talker.say("", "")).reason == "nothing_said"
 
-    async def test_a_repeated_exchange_is_counted_across_days(self, harness: DocumentHarness) -> None:
+    async def test_a_repeated_exchange_is_counted_on_its_day_and_stands_under_each_day(
+        self, harness: DocumentHarness
+    ) -> None:
         talker = ConversationHarness.at(harness)
-        await talker.say("怎么优化启动速度", "减少延迟")
+        for _ in range(2):
+            await talker.say("怎么优化启动速度", "减少延迟")
         await talker.shown()
         harness.clock.advance(days=2)
+        other_day = await talker.say("怎么优化启动速度", "减少延迟")
         again = await talker.say("请问怎么优化启动速度？", "减少延迟。")
 
         text = await talker.shown()
 
-        assert again.recorded
-        assert again.reason == "counted"
-        assert "- 用户问：怎么优化启动速度（×2）\n- AI 答：减少延迟\n" in text
-        assert "2026/1/10\n" not in text
+        assert (other_day.reason, again.recorded, again.reason) == (None, True, "counted")
+        asked = "- 用户问：怎么优化启动速度（×2）\n- AI 答：减少延迟\n"
+        assert f"### 2026/1/10\n{asked}\n### 2026/1/8\n{asked}" in text
         await talker.say("怎么优化启动速度", "减少延迟")
         assert "怎么优化启动速度（×3）" in await talker.shown()
 

@@ -143,6 +143,39 @@ async def test_old_days_of_a_file_of_the_original_app_are_compacted_and_can_be_r
     assert HEADING not in harness.text
 
 
+APP_DAY = """### {day}
+- 用户问：帮我看看这段代码
+def f(): pass
+- AI 答：好的，分三步：
+- 第一步
+{cut}
+
+### {day}
+- 用户问：周末去哪
+- AI 答：爬山
+或者看海
+
+---
+
+"""
+
+
+async def test_days_that_the_original_app_wrote_leave_no_stubs(harness: DocumentHarness) -> None:
+    """It keeps line breaks, cuts answers after 100 characters, repeats the day's heading and divides days."""
+    cut = "第二步".ljust(100 - len("好的，分三步：\n- 第一步\n"), "做") + "..."
+    days = "".join(APP_DAY.format(day=f"2025/1/{day}", cut=cut) for day in (9, 8, 7))
+    kept = "### 2026/1/8\n- 用户问：今天的\n- AI 答：好\n\n---\n\n"
+    harness.text = ORIGINAL.partition("### 2025")[0] + kept + days + "## 常用操作\n- 备份\n"
+    await harness.memory.reconcile()
+    await harness.memory.reconcile()
+
+    folded = "".join(f"- 2025/1/{day}：帮我看看这段代码；周末去哪（2 次对话）\n" for day in (9, 8, 7))
+    body = (
+        f"## 重要对话记录\n\n{kept.removesuffix('---' + chr(10) * 2)}{HEADING}\n{folded}\n---\n\n## 常用操作\n- 备份\n"
+    )
+    assert body in harness.text
+
+
 async def test_lines_edited_or_added_after_the_import_stay(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "a", keep_days=4_000) as harness:
         harness.text = ORIGINAL
