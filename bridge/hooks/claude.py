@@ -31,8 +31,10 @@ def parse(payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEve
     response = payload.get("tool_response")
     parts = object_of(response)
     failure = text_of(payload.get("error"))
-    code = _EXIT_CODE.match(failure)
-    exit_code = int(code[1]) if code else None
+    output = joined(response, parts.get("stdout"), parts.get("stderr"))
+    code = _EXIT_CODE.match(failure or output)
+    stated = next((parts[name] for name in ("exit_code", "exitCode") if isinstance(parts.get(name), int)), None)
+    exit_code = int(code[1]) if code else stated
     return HookEvent(
         host=CLAUDE.name,
         name=name,
@@ -41,8 +43,8 @@ def parse(payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEve
         project=environment.get("CLAUDE_PROJECT_DIR") or text_of(payload.get("cwd")) or None,
         tool=text_of(payload.get("tool_name")),
         input=object_of(payload.get("tool_input")),
-        output=joined(response, parts.get("stdout"), parts.get("stderr")),
-        error=failure[code.end() :] if code else failure,
+        output=output,
+        error=failure[code.end() :] if code and failure else failure,
         exit_code=exit_code,
         interrupted=payload.get("is_interrupt") is True
         or parts.get("interrupted") is True

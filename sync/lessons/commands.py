@@ -36,9 +36,10 @@ _LANGUAGE_OF_PROGRAM: Final[Mapping[str, str]] = {
 _LANGUAGE_OF_TEXT: Final = (
     (re.compile(r"^Traceback \(most recent call last\)|^\s*File \"[^\"]+\", line \d+|\bModuleNotFoundError\b", re.MULTILINE), "python"),
     (re.compile(r"\berror TS\d{3,5}\b"), "typescript"),
-    (re.compile(r"^\s+at .+\(?(?:node:|file:|/)?[^)]*\.(?:[cm]?js|tsx?):\d+", re.MULTILINE), "javascript"),
+    (re.compile(r"^\s+at .+\(?(?:node:|file:|/)?[^)]*\.(?:[cm]?js|tsx?):\d+|\bCannot read propert(?:y '|ies of )"
+                r"|^(?:Uncaught )?(?:TypeError: .* is not (?:a function|iterable)|ReferenceError: .* is not defined)", re.MULTILINE), "javascript"),
     (re.compile(r"\berror\[E\d{4}\]|^\s*--> .+\.rs:\d+", re.MULTILINE), "rust"),
-    (re.compile(r"\bException in thread \"|^\s+at [\w.$]+\([\w.]+\.java:\d+\)", re.MULTILINE), "java"),
+    (re.compile(r"\bException in thread \"|\b(?:java|javax|kotlin|org|com)(?:\.[a-z]\w*)*\.[A-Z]\w*(?:Exception|Error)\b|^\s+at [\w.$]+\([\w.]+\.java:\d+\)", re.MULTILINE), "java"),
     (re.compile(r"^(?:\./)?[\w./-]+\.go:\d+|^panic: |^goroutine \d+", re.MULTILINE), "go"),
 )  # fmt: skip
 _PYTHON_TYPES: Final = frozenset(

@@ -1,9 +1,10 @@
 """Events about lessons, before they are recorded."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from typing import Any, Final
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
@@ -12,6 +13,8 @@ from sync.lessons.model import ID_PREFIX
 from sync.log.event_types import LESSON_COUNTED, LESSON_EDITED, LESSON_LEARNED
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin
 from sync.redaction import Redactor
+
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,10 @@ class LessonDrafts:
         """The time as a record has it: `2026-02-25T14:30:00Z`."""
         return self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def new_id(self, connection: Transaction, kind: str, *, besides: Collection[str] = ()) -> str:
-        day = f"{ID_PREFIX[kind]}-{self.clock.now().astimezone(UTC):%Y%m%d}-"
+    def new_id(self, connection: Transaction, kind: str, timestamp: str = "", *, besides: Collection[str] = ()) -> str:
+        """`timestamp`: of the record, whose day the id has; today without one."""
+        named = timestamp[:10].replace("-", "") if _DAY.match(timestamp) else ""
+        day = f"{ID_PREFIX[kind]}-{named or f'{self.clock.now().astimezone(UTC):%Y%m%d}'}-"
         lesson_id = store.next_id(connection, day)
         while lesson_id in besides:
             lesson_id = f"{day}{int(lesson_id.removeprefix(day)) + 1:03}"

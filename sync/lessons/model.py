@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from sync.errors import InvalidInput
 from sync.lessons.commands import FRONTEND, FRONTEND_LANGUAGES, GENERAL, language_of
+from sync.lessons.corrections import normalise_text
 from sync.lessons.error_text import ErrorText, error_identity, split_type
 
 LessonKind = Literal["error", "pattern"]
@@ -104,9 +105,13 @@ def text_field(value: Mapping[str, Any], name: str) -> str:
 
 
 def identity_of(kind: str, content: Mapping[str, Any]) -> str:
-    """The identity of a lesson: an error's normalised text, a pattern's type and name; else empty."""
+    """The identity of a lesson: an error's normalised text, a pattern's type and name; else empty.
+
+    A name is compared without spaces, marks and 的.
+    """
     if kind == PATTERN:
-        return "\n".join(text_field(content, name).strip().casefold() for name in ("type", "language", "name"))
+        name = text_field(content, "name")
+        return f"{slug(text_field(content, 'type'))}\n{normalise_text(name).replace('的', '') or name.strip()}"
     error = content.get("error")
     if not isinstance(error, Mapping):
         return ""
@@ -167,19 +172,18 @@ def merge_fields(former: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
 
 def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str, Any]:
     """The record of a new lesson, in the order of its JSON file; other fields of the caller come last, as given."""
-    given = {name: value for name, value in given.items() if value is not None and name not in {"id", "occurrences"}}
+    given = {name: value for name, value in given.items() if value is not None and name != "id"}
     if kind == ERROR:
         error = dict(given["error"])
         split = split_type(text_field(error, "type"), text_field(error, "message"))
-        location = {"location": error["location"]} if "location" in error else {}
         record: dict[str, Any] = {
             "id": "",
             "timestamp": timestamp,
-            "language": _language_shown(split, text_field(error, "location")),
+            "language": _language_shown(error, split),
             "framework": "",
-            "error": {"type": split.type, "message": split.message, **location},
+            "error": {"type": split.type, "message": split.message, "location": error.get("location", "")},
             "context": {"task": "", "related_files": []},
-            "solution": {"description": "", "actions": []},
+            "solution": {"description": "", "actions": [], "code_reference": ""},
             "occurrences": 1,
             "last_occurred": timestamp,
             "tags": [],
@@ -190,12 +194,14 @@ def new_record(kind: str, given: Mapping[str, Any], timestamp: str) -> dict[str,
         return {**record, **{name: value for name, value in given.items() if name != "error"}}
     record = {
         "id": "", "timestamp": timestamp, "type": "", "language": "", "framework": "", "name": "", "description": "",
-        "pattern": {}, "when_to_use": [], "benefits": [], "usage_count": 0, "tags": [],
+        "pattern": {"structure": "", "fields": [], "example_reference": ""}, "when_to_use": [], "benefits": [],
+        "usage_count": 0, "tags": [],
     }  # fmt: skip
-    return {**record, **given}
+    return {**record, **given, "pattern": {**record["pattern"], **given.get("pattern", {})}}
 
 
-def _language_shown(error: ErrorText, location: str) -> str:
+def _language_shown(given: Mapping[str, Any], split: ErrorText) -> str:
     """The language of an error that names none, so that it is the same error as one that does."""
-    text = f"{error.type}: {error.message}" if error.type else error.message
-    return language_of(text=text, file_path=_LINE.sub("", location))
+    kind, message = text_field(given, "type"), text_field(given, "message")
+    text = f"{kind or split.type}: {message}" if kind or not message.startswith(split.type) else message
+    return language_of(text=text, file_path=_LINE.sub("", text_field(given, "location")))

@@ -30,7 +30,7 @@ from sync.log.model import Event, named_event_ids
 from sync.log.projections.registry import LESSONS
 from sync.log.retractions import Retractions, correction_of
 
-RULES_VERSION: Final = 5  # raised, with that of the files, whenever the same events would be stored in another way
+RULES_VERSION: Final = 6  # raised, with that of the files, whenever the same events would be stored in another way
 COUNTERS: Final = ("occurrences", "helped", "hurt", "shown", "supported")
 TEXT_TYPES: Final = (LESSON_LEARNED, LESSON_EDITED)  # hold the record of a lesson
 MAX_SESSIONS: Final = 20  # of a lesson's evidence

@@ -16,6 +16,7 @@ from sync.lessons.mining import LessonCall
 from sync.lessons.model import (
     ERROR,
     MAX_ID,
+    PATTERN,
     Lesson,
     check_new,
     identity_of,
@@ -128,11 +129,11 @@ class LessonService:
     ) -> tuple[list[EventDraft], Callable[[], LearnResult]]:
         twins = store.by_identity(connection, identity_of(kind, content))
         twin = next((lesson for lesson in twins if is_same_lesson(lesson, content)), None)
-        lesson_id = twin.lesson_id if twin is not None else self.drafts.new_id(connection, kind)
+        lesson_id = twin.lesson_id if twin is not None else self.drafts.new_id(connection, kind, content["timestamp"])
         if twin is None:
             if kind == ERROR:
                 keys = match_keys(text_field(content["error"], "type"), text_field(content["error"], "message"))
-                content["occurrences"] = max(1, store.occurrences_of(connection, keys))
+                content["occurrences"] = max(content["occurrences"], store.occurrences_of(connection, keys))
             drafts = [self.drafts.draft_learned(lesson_id, kind, content, "said", project_id, origin)]
         else:
             drafts = [self.drafts.draft_counted(lesson_id, "occurrences", project_id=project_id)]
@@ -228,7 +229,12 @@ class LessonService:
 
 
 def is_same_lesson(lesson: Lesson, content: Mapping[str, Any]) -> bool:
-    """Whether a new record of the same identity is the same lesson: about the same names, or with no other cure."""
+    """Whether a new record of the same identity is the same lesson: about the same names, or with no other cure.
+
+    Of patterns: of one language, if both name one.
+    """
+    if lesson.kind == PATTERN:
+        return len({one for one in (lesson.language, text_field(content, "language")) if one}) < 2
     if lesson.kind != ERROR or not _has_cure(content) or not _has_cure(lesson.content):
         return True
     ours, theirs = (quoted_names(text_field(one.get("error") or {}, "message")) for one in (lesson.content, content))

@@ -26,7 +26,7 @@ app.add_typer(learn_app, name="learn")
 
 Texts = Annotated[list[str] | None, typer.Option(help="Once for each.")]
 LessonIdArgument = Annotated[str, typer.Argument(metavar="ID", help="As err-20260225-001.")]
-AGE: Final = re.compile(r"(\d{1,5})d?")
+AGE: Final = re.compile(r"(\d{1,4})([dw]?)")
 
 
 @learn_app.command("error")
@@ -180,10 +180,10 @@ def clean(
     """Remove lessons; without --yes it only shows which."""
     match = AGE.fullmatch(older_than) if older_than is not None else None
     if older_than is not None and match is None:
-        raise InvalidInput("--older-than is a number of days, as 90d", field="older_than")
+        raise InvalidInput("--older-than is a number of days or weeks, as 90d, 12w", field="older_than")
     params = _without_none(
         ids=lesson_ids or None,
-        olderThanDays=int(match[1]) if match is not None else None,
+        olderThanDays=int(match[1]) * (7 if match[2] == "w" else 1) if match is not None else None,
         duplicates=duplicates,
         all=everything,
         confirm=yes,

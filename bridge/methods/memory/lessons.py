@@ -1,7 +1,10 @@
 """`lessons/*`: errors with their cures, and patterns. They never leave this device."""
 
 import asyncio
+import os
+from collections.abc import Iterator
 from datetime import UTC, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -27,7 +30,7 @@ from sync.lessons.capture import LessonCapture, propose
 from sync.lessons.lesson_query import LessonQuery, find_duplicates, select_lessons
 from sync.lessons.matching import MatchRequest
 from sync.lessons.model import Lesson, merge_fields
-from sync.lessons.pattern_extraction import extract_pattern
+from sync.lessons.pattern_extraction import MAX_NAMES, extract_pattern
 from sync.log.model import GLOBAL_PROJECT, MAX_NAME_LENGTH, Origin
 from sync.system.files import translate_os_errors
 
@@ -35,6 +38,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
 Text = Annotated[str, msgspec.Meta(max_length=200_000)]
 MAX_SOURCE_BYTES: Final = 2_000_000  # of a file from which a pattern is taken
+MAX_SOURCE_FILES: Final = 500  # of a folder
 
 
 class LearnParams(Params, frozen=True):
@@ -266,13 +270,21 @@ def _counts(names: Any) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def _source_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder in order, without hidden ones, links and what is installed (`node_modules`)."""
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        files = (Path(at) / name for name in sorted(names) if not name.startswith("."))
+        yield from (file for file in files if file.is_file() and not file.is_symlink())
+
+
 def _pattern_of(path: Path) -> dict[str, Any]:
     """The pattern of a source file, or of the files of a folder. Raises InvalidInput, StorageError."""
     with translate_os_errors(path):
         if not path.exists():
             hint = "Give a source file or a folder; nothing was recorded."
             raise InvalidInput(f"there is no {path}", field="path", hint=hint)
-        files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+        files = [path] if path.is_file() else list(islice(_source_files(path), MAX_SOURCE_FILES))
         found = [
             extract_pattern(str(file), file.read_bytes()[:MAX_SOURCE_BYTES].decode(errors="replace")) for file in files
         ]
@@ -281,6 +293,6 @@ def _pattern_of(path: Path) -> dict[str, Any]:
         hint = "Give a source file, or the fields of the pattern; nothing was recorded."
         raise InvalidInput(f"{path} has no class and no function that is known here", field="path", hint=hint)
     structure = "; ".join(one["pattern"]["structure"] for one in found)[:4_000]
-    fields = [name for one in found for name in one["pattern"]["fields"]]
+    fields = [name for one in found for name in one["pattern"]["fields"]][:MAX_NAMES]
     pattern = {"structure": structure, "fields": fields, "example_reference": str(path)}
     return {**found[0], "name": path.stem, "pattern": pattern}

@@ -90,7 +90,11 @@ def test_the_newest_failed_call_is_proposed_and_recorded_after_a_confirmation(ho
     assert home.json("lessons", "list")["lessons"] == []
     home.run("lessons", "learn", "error", "--yes", "--solution", "装上 requests")
     (lesson,) = home.json("lessons", "list")["lessons"]
-    assert lesson["record"]["solution"] == {"description": "装上 requests", "actions": ["pip install requests"]}
+    assert lesson["record"]["solution"] == {
+        "description": "装上 requests",
+        "actions": ["pip install requests"],
+        "code_reference": "",
+    }
     assert (lesson["record"]["language"], lesson["record"]["context"]["task"]) == ("python", "pytest -q")
 
 
@@ -300,7 +304,7 @@ def test_another_cure_and_other_tags_are_added_to_a_known_lesson(home: Home) -> 
     assert lesson["record"]["solution"]["actions"] == ["first", "pin fastapi"]
     home.run("lessons", "edit", lesson["id"], "--solution", "better")
     solution = home.json("lessons", "show", lesson["id"])["record"]["solution"]
-    assert solution == {"description": "better", "actions": ["first", "pin fastapi"]}
+    assert solution == {"description": "better", "actions": ["first", "pin fastapi"], "code_reference": ""}
 
 
 def test_a_lesson_that_hurt_is_no_hit_of_a_search(home: Home) -> None:
@@ -425,3 +429,37 @@ def test_a_pattern_is_learned_from_a_file_and_verdicts_and_edits_change_what_is_
     assert match_in(home.database.parents[2], CALL)["lesson"] is None
     home.run("lessons", "helped", error["id"])
     assert "改用函数内导入" in match_in(home.database.parents[2], CALL)["lesson"]["text"]
+
+
+def test_a_pattern_is_the_same_by_its_name_and_counted_unless_the_languages_differ(home: Home) -> None:
+    learn = ("lessons", "learn", "pattern", "--type", "api-design", "--name")
+    home.run(*learn, "统一响应格式", "--lang", "java")
+    assert "已有这条记忆" in home.run(*learn, "统一响应格式").stdout
+    assert "已有这条记忆" in home.run(*learn, "统一的响应 格式", "--lang", "java").stdout
+    home.run(*learn, "统一响应格式", "--lang", "go")
+    counts = [lesson["record"]["usage_count"] for lesson in home.json("lessons", "list")["lessons"]]
+    assert sorted(counts) == [0, 2]
+
+
+def test_a_folder_is_a_pattern_with_all_its_files_but_no_hidden_and_installed_ones(home: Home, tmp_path: Path) -> None:
+    for name, text in (("a/b/m.py", "class Deep:\n    pass\n"), ("node_modules/x.py", "class Installed:\n    pass\n")):
+        file = tmp_path / "src" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text, "utf-8")
+    structure = home.json("lessons", "learn", "pattern", str(tmp_path / "src"))["lesson"]["record"]["pattern"][
+        "structure"
+    ]
+    assert "Deep" in structure
+    assert "Installed" not in structure
+
+
+def test_a_given_record_keeps_its_counts_and_its_day_and_has_every_field(home: Home) -> None:
+    given = {"timestamp": "2026-02-25T14:30:00Z", "error": {"type": "ImportError", "message": "no"}, "occurrences": 2}
+    record = home.json("lessons", "learn", "error", "-", stdin=json.dumps(given))["lesson"]["record"]
+    assert (record["id"], record["occurrences"]) == ("err-20260225-001", 2)
+    assert set(record["error"]) == {"type", "message", "location"}
+    assert set(record["solution"]) == {"description", "actions", "code_reference"}
+    pattern = home.json("lessons", "learn", "pattern", "--name", "重试", "--type", "testing")["lesson"]["record"][
+        "pattern"
+    ]
+    assert set(pattern) == {"structure", "fields", "example_reference"}

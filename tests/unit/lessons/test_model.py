@@ -12,6 +12,8 @@ from sync.lessons.model import ERROR, identity_of, lesson_state, new_record
         ("error TS2304: Cannot find name 'x'", "", "typescript"),
         ("it failed", "src/main.go:3", "go"),
         ("it failed", "C:\\src\\a.py:3:1", "python"),
+        ("TypeError: Cannot read properties of undefined (reading 'x')", "", "javascript"),
+        ("java.lang.NullPointerException: at com.x", "", "java"),
         ("错误：连接被拒绝", "", "general"),
     ],
 )

@@ -53,6 +53,24 @@ GOLDEN: list[tuple[dict[str, Any], HookEvent]] = [
         },
         HookEvent("claude", "PostToolUse", "after_tool", "790c46a6", "/home/u/project", "Bash", COMMAND, "ok\nwarn"),
     ),
+    *(
+        (
+            {
+                **CLAUDE_COMMON,
+                "hook_event_name": "PostToolUse",
+                "tool_name": "Bash",
+                "tool_input": COMMAND,
+                "tool_response": response,
+            },
+            HookEvent(
+                "claude", "PostToolUse", "after_tool", "790c46a6", "/home/u/project", "Bash", COMMAND, out, "", 1
+            ),
+        )
+        for response, out in (
+            ({"stdout": "", "stderr": "boom", "exit_code": 1}, "boom"),
+            ("Exit code 1\nboom", "Exit code 1\nboom"),
+        )
+    ),
     (
         {
             **CLAUDE_COMMON,
