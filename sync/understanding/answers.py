@@ -1,12 +1,13 @@
 """The user's answers about facts: which fact an id names, whether the answer fits its status, and its event. Pure.
 
-Every function raises InvalidInput with a hint. The document calls `retraction_draft` and `edit_draft` in its own
+Every function raises InvalidInput with a hint. The document calls `verdict_draft` and `edit_draft` in its own
 transaction, commands through `FactService`.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.errors import InvalidInput, TooLarge
 from sync.log.model import EventDraft
@@ -46,21 +47,6 @@ def find_fact(facts: Facts, name: str) -> Fact:
     return found[0]
 
 
-def confirmation_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraft:
-    """The event that confirms a candidate or a questioned fact, or brings back a retracted one."""
-    return _draft(AnswerKind.CONFIRMED, facts, fact_id, redactor)
-
-
-def rejection_draft(facts: Facts, fact_id: str, redactor: Redactor) -> EventDraft:
-    """The event that rejects a candidate."""
-    return _draft(AnswerKind.REJECTED, facts, fact_id, redactor)
-
-
-def retraction_draft(facts: Facts, fact_id: str, redactor: Redactor, *, reason: str | None = None) -> EventDraft:
-    """The event that retracts an active fact. `reason`: a word of the program, such as `document`."""
-    return _draft(AnswerKind.RETRACTED, facts, fact_id, redactor, reason=reason)
-
-
 def repeated_retractions(facts: Facts, erased: Collection[str], redactor: Redactor) -> list[EventDraft]:
     """The retractions without which a retracted fact would come back after an erasure of these events.
 
@@ -79,10 +65,10 @@ def repeated_retractions(facts: Facts, erased: Collection[str], redactor: Redact
 def edit_draft(facts: Facts, fact_id: str, text: str, redactor: Redactor) -> EventDraft:
     """The event that gives a fact another text; that confirms the fact."""
     statement = _edited_statement(find_fact(facts, fact_id), redactor.clean(" ".join(text.split())))
-    return _draft(AnswerKind.EDITED, facts, fact_id, redactor, statement=statement)
+    return verdict_draft(AnswerKind.EDITED, facts, fact_id, redactor, statement=statement)
 
 
-def _draft(
+def verdict_draft(
     kind: AnswerKind,
     facts: Facts,
     fact_id: str,
@@ -91,6 +77,7 @@ def _draft(
     statement: Statement | None = None,
     reason: str | None = None,
 ) -> EventDraft:
+    """The event of an answer that fits the fact's status. `reason`: a word of the program, such as `document`."""
     fact = find_fact(facts, fact_id)
     is_answer = kind is AnswerKind.CONFIRMED and fact.questioned_by is not None
     if fact.status not in _ALLOWED[kind] and not is_answer:

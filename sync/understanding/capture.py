@@ -1,6 +1,5 @@
 """Record the facts that the user states in an exchange, in the transaction that records the exchange."""
 
-import dataclasses
 from collections.abc import Callable
 from datetime import date
 
@@ -16,8 +15,7 @@ from sync.understanding.dates.plan_dates import last_day_of
 from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.likeness import content_of
-from sync.understanding.model import Change, FactKind, Level, Statement
-from sync.understanding.reading.bearers import UNKNOWN
+from sync.understanding.model import UNKNOWN_BEARER, Change, FactKind, Level, Statement
 from sync.understanding.reading.reader import points_back, remembered
 from sync.understanding.reading.segments import read_sentences
 
@@ -56,7 +54,7 @@ def _of_turn(turn: store.Turn) -> list[Statement]:
         found = remembered(turn.question)
     else:
         answered = remembered(turn.answer, Level.LIKELY)
-        found = answered and dataclasses.replace(answered, about=UNKNOWN, slot=None)
+        found = answered and replace(answered, about=UNKNOWN_BEARER, slot=None)
     return [] if found is None else [found]
 
 
@@ -74,7 +72,7 @@ def _limited(statement: Statement, today: date) -> Statement:
     """A plan holds until the last day that it names."""
     if statement.kind is not FactKind.PLAN or (last_day := last_day_of(statement.text, today)) is None:
         return statement
-    return dataclasses.replace(statement, valid_until=last_day.isoformat())
+    return replace(statement, valid_until=last_day.isoformat())
 
 
 def _has_placeholder(text: str) -> bool:

@@ -5,25 +5,15 @@ is no statement.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
-from math import isnan
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from typing import Any, Final
 
-from msgspec.structs import replace
+import msgspec
+from msgspec.structs import fields, replace
 
 from sync.log.authorship import Author, author_of
 from sync.log.envelope import bounded_hlc
-from sync.log.event_types import (
-    FACT_CONFIRMED,
-    FACT_DOUBTED,
-    FACT_EDITED,
-    FACT_QUESTIONED,
-    FACT_REJECTED,
-    FACT_RETRACTED,
-    FACT_SUPERSEDED,
-    FOREIGN_CHANGE_ANSWERED,
-    MEMORY_FACT,
-)
+from sync.log.event_types import FOREIGN_CHANGE_ANSWERED, MEMORY_FACT
 from sync.log.model import GLOBAL_PROJECT, Door, Event, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding.model import (
@@ -32,32 +22,19 @@ from sync.understanding.model import (
     REMEMBER,
     USER_SUBJECT,
     AnswerKind,
-    Change,
     FactAnswer,
     FactKind,
     FactOrigin,
     FactSection,
-    Level,
     RecordedStatement,
     Statement,
 )
-
-E = TypeVar("E", bound=StrEnum)
 
 PROJECT_SUBJECT: Final = "project:"
 PROJECT_KINDS: Final = frozenset({FactKind.DECISION, FactKind.KNOWLEDGE})  # of the project in which they are stated
 ELLIPSIS: Final = "…"
 MAX_NAMED: Final = 100  # statements that an answer names, so that the server takes its event
-EVENT_OF_ANSWER: Final[Mapping[AnswerKind, str]] = {
-    AnswerKind.CONFIRMED: FACT_CONFIRMED,
-    AnswerKind.REJECTED: FACT_REJECTED,
-    AnswerKind.EDITED: FACT_EDITED,
-    AnswerKind.RETRACTED: FACT_RETRACTED,
-    AnswerKind.SUPERSEDED: FACT_SUPERSEDED,
-    AnswerKind.QUESTIONED: FACT_QUESTIONED,
-    AnswerKind.DOUBTED: FACT_DOUBTED,
-}
-_ANSWER_OF_EVENT: Final = {event_type: kind for kind, event_type in EVENT_OF_ANSWER.items()}
+_ANSWER_OF_EVENT: Final = {f"fact_{kind}": kind for kind in AnswerKind}  # as the types are named
 
 # The `fact_type` values of the event catalogue, and what an event of another program means by it.
 _FACT_TYPES: Final[Mapping[FactKind, str]] = {
@@ -67,12 +44,7 @@ _FACT_TYPES: Final[Mapping[FactKind, str]] = {
     FactKind.PLAN: "plan",
     FactKind.POSSESSION: "config",
 }
-_KIND_OF_FACT_TYPE: Final = {
-    "preference": FactKind.PREFERENCE,
-    "decision": FactKind.DECISION,
-    "plan": FactKind.PLAN,
-    "config": FactKind.POSSESSION,
-}
+_KIND_OF_FACT_TYPE: Final = {_FACT_TYPES[kind]: kind for kind in _FACT_TYPES if kind is not FactKind.HABIT}
 _SECTION_OF_KIND: Final = {
     FactKind.PREFERENCE: FactSection.WORK_HABITS,
     FactKind.HABIT: FactSection.WORK_HABITS,
@@ -106,7 +78,7 @@ def statement_draft(
     """The event of one statement in an exchange; it has the exchange's session and project."""
     payload = {
         "fact_type": _FACT_TYPES.get(statement.kind, "note"),
-        **_statement_fields(statement),
+        **_fields_of(statement),
         "evidence": [exchange.event_id],
         "extractor": extractor,
     }
@@ -132,38 +104,23 @@ def answer_draft(
     `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
     `door`: where the user answered.
     """
-    event_type, payload = EVENT_OF_ANSWER[kind], dict[str, Any](fact_id=fact_ids[0])
+    payload = dict[str, Any](fact_id=fact_ids[0])
     if len(fact_ids) > MAX_NAMED:  # what is said in every message: the oldest and the newest
         fact_ids = [*fact_ids[: MAX_NAMED // 2], *fact_ids[-MAX_NAMED // 2 :]]
     if len(fact_ids) > 1:
         payload["also_ids"] = list(fact_ids[1:])
     if statement is not None:
-        payload |= _statement_fields(statement)
+        payload |= _fields_of(statement)
     if superseded_by is not None:
         payload["by_id"] = superseded_by
     if reason is not None:
         payload["reason"] = reason
-    return EventDraft(type=event_type, payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
+    return EventDraft(type=f"fact_{kind}", payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
 
 
-def _statement_fields(statement: Statement) -> dict[str, Any]:
-    fields = {
-        "content": statement.text,
-        "kind": str(statement.kind),
-        "section": str(statement.section),
-        "slot": statement.slot,
-        "negative": statement.is_negative or None,
-        "change": None if statement.change is None else str(statement.change),
-        "former": statement.former,
-        "valid_from": statement.valid_from,
-        "valid_until": statement.valid_until,
-        "confidence": None if statement.confidence == 1.0 else statement.confidence,
-        "about": None if statement.about == USER_SUBJECT else statement.about,
-        "level": None if statement.level is Level.CERTAIN else str(statement.level),
-        "importance": statement.importance,
-        "reader": statement.reader or None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+def _fields_of(statement: Statement) -> dict[str, Any]:
+    named: dict[str, Any] = msgspec.to_builtins(statement, enc_hook=str)  # of clean text
+    return named
 
 
 # --- events --------------------------------------------------------------------------------------------------------
@@ -241,34 +198,27 @@ def answered_ids(event: Event) -> tuple[str, ...]:
 
 def parse_statement(payload: Mapping[str, Any]) -> Statement | None:
     """The statement in a payload, on one line; None without a text."""
-    content = payload.get("content")
-    text = " ".join(content.split()) if isinstance(content, str) else ""
+    values = {one.name: _value(payload.get(one.encode_name), one.type) for one in fields(Statement)}
+    known = {name: value for name, value in values.items() if value is not None}
+    text = " ".join(known.pop("text", "").split())
     if not text:
         return None
-    reader = _text(payload, "reader") or ""
-    most = MAX_REMEMBERED if reader == REMEMBER else MAX_STATEMENT_LENGTH
+    most = MAX_REMEMBERED if known.get("reader") == REMEMBER else MAX_STATEMENT_LENGTH
     if len(text) > most:
         text = text[: most - 1] + ELLIPSIS
-    fact_type = payload.get("fact_type")
-    of_type = _KIND_OF_FACT_TYPE.get(fact_type, FactKind.KNOWLEDGE) if isinstance(fact_type, str) else None
-    kind = _member(FactKind, payload.get("kind")) or of_type or FactKind.KNOWLEDGE
-    confidence = _share(payload, "confidence")
-    return Statement(
-        text=text,
-        kind=kind,
-        section=_member(FactSection, payload.get("section")) or _SECTION_OF_KIND.get(kind, FactSection.PERSONAL),
-        slot=_text(payload, "slot"),
-        is_negative=payload.get("negative") is True,
-        change=_member(Change, payload.get("change")),
-        former=_text(payload, "former"),
-        valid_until=_text(payload, "valid_until"),
-        confidence=1.0 if confidence is None else confidence,
-        valid_from=_text(payload, "valid_from"),
-        about=_text(payload, "about") or USER_SUBJECT,
-        level=_member(Level, payload.get("level")) or Level.CERTAIN,
-        importance=_share(payload, "importance"),
-        reader=reader,
-    )
+    fact_type = _value(payload.get("fact_type"), str) or ""
+    kind = known.setdefault("kind", _KIND_OF_FACT_TYPE.get(fact_type, FactKind.KNOWLEDGE))
+    known.setdefault("section", _SECTION_OF_KIND.get(kind, FactSection.PERSONAL))
+    for name in known.keys() & {"confidence", "importance"}:
+        known[name] = min(max(0.0, known[name]), 1.0)
+    return Statement(text, **known)
+
+
+def _value(value: object, kind: Any) -> Any:
+    """A value of any program; None if it is empty or of another kind."""
+    with suppress(msgspec.ValidationError):
+        return None if value == "" else msgspec.convert(value, kind)
+    return None
 
 
 def _origin_of(event: Event) -> FactOrigin:
@@ -290,20 +240,3 @@ def _is_users(event: Event) -> bool:
 def order_of(event: Event) -> str:
     """What orders events among all devices, as text."""
     return f"{bounded_hlc(event)} {event.hlc}"
-
-
-def _member(kinds: type[E], value: object) -> E | None:
-    return next((kind for kind in kinds if kind == value), None)
-
-
-def _share(payload: Mapping[str, Any], name: str) -> float | None:
-    """A number from 0 to 1."""
-    value = payload.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or isnan(value):
-        return None
-    return min(max(float(value), 0.0), 1.0)
-
-
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    value = payload.get(name)
-    return value if isinstance(value, str) and value else None

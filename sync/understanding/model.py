@@ -1,8 +1,9 @@
 """What an extractor reads in a message (`Statement`), and what is known about the user or a project (`Fact`)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 USER_SUBJECT: Final = "user"  # of facts about the user
 UNKNOWN_BEARER: Final = "unknown"  # `about` of a statement about somebody or something that it does not name
@@ -74,11 +75,10 @@ class Level(StrEnum):
     LIKELY = "likely"  # a candidate: it replaces nothing, and waits for the user
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True, omit_defaults=True, rename={"text": "content", "is_negative": "negative"}):
     """One statement of the user about themselves, as an extractor reads it in one message.
 
-    All of it is stored with the event, so that facts are the same on every device whatever reads there.
+    Its fields are those of the event, so that facts are the same on every device whatever reads there.
     """
 
     text: str  # the user's own words, a substring of the message, at most MAX_STATEMENT_LENGTH characters
@@ -119,8 +119,7 @@ class Statement:
         return (self.slot or "").partition(".")[0] in VITAL_AREAS
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True):
     """One fact, as the log says it is now."""
 
     fact_id: str
@@ -173,8 +172,7 @@ class AnswerKind(StrEnum):
     DOUBTED = "doubted"  # read wrongly, says a model: a candidate until the user confirms it or states it again
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedStatement:
+class RecordedStatement(msgspec.Struct, frozen=True):
     """A statement as an event holds it. `hlc` orders statements and answers; `recorded_at` is ISO 8601, for display.
 
     `origin` is the same on every device: it comes from the event, not from the reader's point of view. `has_door`: the
@@ -203,8 +201,7 @@ class RecordedStatement:
         return self.fact_id
 
 
-@dataclass(frozen=True, slots=True)
-class FactAnswer:
+class FactAnswer(msgspec.Struct, frozen=True):
     """An answer about a fact, named by the `fact_id` of any statement that belongs to it.
 
     `statement` is the new text of an edit, `superseded_by` the fact that replaces it (SUPERSEDED), `device_id` the

@@ -94,7 +94,7 @@ class Facts:
             events = [(name, fact.statement) for name in (fact.fact_id, *fact.evidence)]
             for one in self.statements_of(fact):
                 events += [(name, one.statement.text) for name in (one.fact_id, one.event_id)]
-            events += self._edits.get(fact.fact_id, ())
+            events += [(event_id, text) for event_id, text, _ in self._edits.get(fact.fact_id, ())]
             for event_id, text in events:
                 if is_outdated or text != fact.statement:
                     found.setdefault(event_id, set()).add(text)
@@ -107,7 +107,7 @@ class Facts:
         return {
             fact_id: event_id
             for fact_id, edits in self._edits.items()
-            for event_id, text in edits
+            for event_id, text, _ in edits
             if text == texts[fact_id]
         }
 
@@ -125,10 +125,7 @@ class Facts:
         if not over:
             return self
         ids = {fact.fact_id for fact in over}
-        now = (
-            dataclasses.replace(fact, status=FactStatus.SUPERSEDED) if fact.fact_id in ids else fact
-            for fact in self.facts
-        )
+        now = (replace(fact, status=FactStatus.SUPERSEDED) if fact.fact_id in ids else fact for fact in self.facts)
         return dataclasses.replace(self, facts=tuple(now))
 
     def device_of(self, fact: Fact) -> str:
@@ -137,7 +134,8 @@ class Facts:
 
     def editor_of(self, fact: Fact) -> str | None:
         """The device of the edit that gave a fact its text; None for a text that was stated."""
-        return self._editors.get(fact.fact_id)
+        edits = self._edits.get(fact.fact_id)
+        return edits[-1][-1] if edits else None
 
     def statements_of(self, fact: Fact) -> list[RecordedStatement]:
         """The statements that a fact is made of, the first one first."""
@@ -150,23 +148,15 @@ class Facts:
         )
 
     @cached_property
-    def _edits(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The edits of each edited fact, oldest first: the event and the text that it gave."""
-        found: dict[str, list[tuple[str, str]]] = {}
+    def _edits(self) -> Mapping[str, list[tuple[str, str, str]]]:
+        """The edits of each edited fact, oldest first: the event, the text that it gave, and the device."""
+        found: dict[str, list[tuple[str, str, str]]] = {}
         for answer in sorted(self.answers, key=lambda one: (one.hlc, one.event_id)):
             fact_id = self.id_of_statement.get(answer.fact_id)
             if fact_id is not None and answer.statement is not None:
-                found.setdefault(fact_id, []).append((answer.event_id, answer.statement.text))
+                edit = answer.event_id, answer.statement.text, answer.device_id
+                found.setdefault(fact_id, []).append(edit)
         return found
-
-    @cached_property
-    def _editors(self) -> Mapping[str, str]:
-        newest: dict[str, tuple[str, str, str]] = {}
-        for one in self.answers:
-            fact_id = self.id_of_statement.get(one.fact_id)
-            if fact_id is not None and one.statement is not None:
-                newest[fact_id] = max(newest.get(fact_id, ("", "", "")), (one.hlc, one.event_id, one.device_id))
-        return {fact_id: device_id for fact_id, (_, _, device_id) in newest.items()}
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -260,8 +250,9 @@ def _advance(connection: Transaction, state: _State, own_device_ids: Collection[
     timeline = _extended(state, statements, answers) if admitted == state.admitted else None
     if timeline is None:
         timeline = FactTimeline(statements.values(), answers, admitted)
-    applied = tuple(one for one in answers if one.event_id not in timeline.withheld)
-    facts = Facts(timeline.facts(), statements, applied, admitted.answers, timeline.changes())
+    book = timeline.book
+    applied = tuple(one for one in answers if one.event_id not in book.withheld)
+    facts = Facts(book.facts(), statements, applied, admitted.answers, book.open_changes())
     return replace(state, events=events, answers=answers, facts=facts, timeline=timeline, admitted=admitted)
 
 

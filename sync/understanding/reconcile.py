@@ -6,7 +6,9 @@ has that effect from an admitted device only: decision 042.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.understanding.changes.admission import ChangeGuard, ForeignChange
@@ -39,7 +41,7 @@ class FactTimeline:
         answers: Iterable[FactAnswer] = (),
         admitted: DeviceView = EVERY_DEVICE,
     ) -> None:
-        self._book = _FactBook(admitted)
+        self.book = FactBook(admitted)
         self._last: _Order | None = None
         self._has_late_answer = False  # one that precedes its statement, because of a wrong clock: it comes last
         self.add(statements, answers)
@@ -59,37 +61,15 @@ class FactTimeline:
         self._last = _order(items[-1])
         return True
 
-    def facts(self) -> tuple[Fact, ...]:
-        """All facts, whatever their status, ordered by the time of their first statement."""
-        return self._book.facts()
-
-    @property
-    def withheld(self) -> Collection[str]:
-        """The events that have no effect: they wait, or were refused."""
-        return self._book.withheld
-
-    def changes(self) -> tuple[ForeignChange, ...]:
-        """The changes of one device in facts of another, in order: those that wait, and of vital facts all."""
-        return self._book.foreign_changes()
-
     def _apply(self, item: RecordedStatement | FactAnswer) -> bool:
         """Apply one item; False for an answer about a fact that is not known."""
         if isinstance(item, RecordedStatement):
-            self._book.state(item)
-        elif self._book.knows(item.fact_id):
-            self._book.answer(item)
+            self.book.state(item)
+        elif self.book.knows(item.fact_id):
+            self.book.answer(item)
         else:
             return False
         return True
-
-
-def reconcile(
-    statements: Iterable[RecordedStatement],
-    answers: Iterable[FactAnswer] = (),
-    admitted: DeviceView = EVERY_DEVICE,
-) -> tuple[Fact, ...]:
-    """All facts, whatever their status, ordered by the time of their first statement."""
-    return FactTimeline(statements, answers, admitted).facts()
 
 
 def _order(item: RecordedStatement | FactAnswer) -> _Order:
@@ -107,7 +87,7 @@ class _Effects:
     is_contradiction: bool = False
 
 
-class _FactBook:
+class FactBook:
     """The facts so far."""
 
     def __init__(self, admitted: DeviceView) -> None:
@@ -190,15 +170,18 @@ class _FactBook:
                 self._activate(fact_id, given, statement, effects)
 
     def facts(self) -> tuple[Fact, ...]:
+        """All facts, whatever their status, ordered by the time of their first statement."""
         for name in self._drafts.keys() - self._facts.keys():
             self._facts[name] = self._drafts[name].fact
         return tuple(self._facts[name] for name in self._drafts)
 
     @property
     def withheld(self) -> Collection[str]:
+        """The events that have no effect: they wait, or were refused."""
         return self._guard.withheld
 
-    def foreign_changes(self) -> tuple[ForeignChange, ...]:
+    def open_changes(self) -> tuple[ForeignChange, ...]:
+        """The changes of one device in facts of another, in order: those that wait, and of vital facts all."""
         return self._guard.open_changes(self._drafts)
 
     def _draft_to_change(self, fact_id: str) -> FactDraft:

@@ -14,7 +14,7 @@ from sync.redaction import Redactor
 from sync.understanding import answers
 from sync.understanding.changes.service import ForeignChangeService
 from sync.understanding.fact_events import statement_draft
-from sync.understanding.model import REMEMBER, Fact, FactAnswer, RecordedStatement, Statement
+from sync.understanding.model import REMEMBER, AnswerKind, Fact, FactAnswer, RecordedStatement, Statement
 from sync.understanding.projection import FactProjection, Facts
 
 
@@ -78,20 +78,20 @@ class FactService:
 
     async def confirm(self, fact_id: str) -> Fact:
         """Make a candidate active, keep a questioned fact, or bring back a retracted one. Raises InvalidInput."""
-        return await self._answer(fact_id, partial(answers.confirmation_draft, redactor=self._redactor))
+        return await self._answer(AnswerKind.CONFIRMED, fact_id)
 
     async def reject(self, fact_id: str) -> Fact:
         """Reject a candidate: it is not proposed again. Raises InvalidInput."""
-        return await self._answer(fact_id, partial(answers.rejection_draft, redactor=self._redactor))
+        return await self._answer(AnswerKind.REJECTED, fact_id)
 
     async def retract(self, fact_id: str, *, reason: str | None = None) -> Fact:
         """Retract an active fact. Stated again, it stays retracted; `confirm` brings it back. Raises InvalidInput."""
-        draft = partial(answers.retraction_draft, redactor=self._redactor, reason=reason)
-        return await self._answer(fact_id, draft)
+        return await self._answer(AnswerKind.RETRACTED, fact_id, reason)
 
     async def edit(self, fact_id: str, text: str) -> Fact:
         """Give a fact another text, which confirms it. Raises InvalidInput."""
-        return await self._answer(fact_id, partial(answers.edit_draft, text=text, redactor=self._redactor))
+        fact_id = await self._resolved(fact_id)
+        return await self._append(lambda facts: answers.edit_draft(facts, fact_id, text, self._redactor), fact_id)
 
     async def keep_retracted(self, erased: Collection[str]) -> None:
         """Retract again, before an erasure of these events, what would come back with it."""
@@ -107,11 +107,11 @@ class FactService:
         """Return the id of a fact that a program may have named on this device; any other name as it is."""
         return (await resolve_ids(self._log, [name])).get(name, name)
 
-    async def _answer(self, name: str, draft_of: Callable[..., EventDraft]) -> Fact:
+    async def _answer(self, kind: AnswerKind, name: str, reason: str | None = None) -> Fact:
         """Record an answer that is decided on the newest facts; return the fact after it."""
         fact_id = await self._resolved(name)
-
-        return await self._append(lambda facts: draft_of(facts, fact_id=fact_id), fact_id)
+        draft = partial(answers.verdict_draft, kind, fact_id=fact_id, redactor=self._redactor, reason=reason)
+        return await self._append(draft, fact_id)
 
     async def _append(self, draft_of: Callable[[Facts], EventDraft], fact_id: str) -> Fact:
         def work(connection: Transaction) -> Fact:

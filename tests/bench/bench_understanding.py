@@ -25,8 +25,8 @@ from sync.understanding.model import Fact, FactOrigin, FactSection, FactStatus, 
 from sync.understanding.reading.certain_forms import find_forms
 from sync.understanding.reading.segments import read_sentences
 from sync.understanding.reading.sentence_features import language_of
-from sync.understanding.reading.weights import describe_weights
-from sync.understanding.reconcile import reconcile
+from sync.understanding.reading.weights import FOLDER, LANGUAGES
+from sync.understanding.reconcile import FactTimeline
 
 SAME: Final = 0.7  # of the shorter text's letters in one common piece
 SECTIONS: Final = {
@@ -98,8 +98,9 @@ def main(arguments: Sequence[str]) -> int:
     if not tallies:
         print(f"no data: {options.folder} holds no labelled .jsonl file")
         return 2
-    for line in describe_weights():
-        print(f"fitted on: {line}")
+    for language in LANGUAGES:
+        header = FOLDER.joinpath(f"weights-{language}.bin").read_bytes().partition(b"\n")[0]
+        print(f"fitted on: {json.loads(header)['fitted_on']}")
     for name, tally in tallies.items():
         _report(name, tally)
         if options.verbose:
@@ -224,7 +225,7 @@ def _judge_forms(message: str, expected: Sequence[Row], tally: Tally) -> None:
 
 
 def _judge_update(row: Row, tally: Tally) -> None:
-    facts = reconcile(list(_recorded(row["messages"])))
+    facts = FactTimeline(list(_recorded(row["messages"]))).book.facts()
     active = [fact.statement for fact in facts if fact.status is FactStatus.ACTIVE]
     standing = [fact.statement for fact in facts if _stands(fact)]
     missing = [

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sync.understanding.reading.weights import FOLDER, LANGUAGES, pack_weights
+from sync.understanding.reading.weights import FOLDER, LANGUAGES
 from tests.fit_understanding.data import Row, read_examples, read_rows, read_word_classes
 from tests.fit_understanding.folds import (
     Networks,
@@ -24,7 +24,7 @@ from tests.fit_understanding.folds import (
     predict_unseen,
 )
 from tests.fit_understanding.network import CONTENT, Network
-from tests.fit_understanding.quantise import calibrate
+from tests.fit_understanding.quantise import calibrate, pack_weights
 
 CURVE: Final = (0.25, 0.5)
 READING: Final = ("keep", "own", "lasting")

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from sync.understanding.reading.scorer import ABOUTS, KINDS
 from sync.understanding.reading.segments import read_sentences
-from sync.understanding.reading.sentence_features import GAINS, compose, content_groups, keys_of, read_features
+from sync.understanding.reading.sentence_features import (
+    GAINS,
+    Groups,
+    MessageFeatures,
+    content_groups,
+    keys_of,
+    read_features,
+)
 
 DATA: Final = Path(__file__).parents[1] / "data" / "statements"
 BANDS: Final = ("low", "middle", "high")
@@ -89,6 +96,23 @@ def read_word_classes(language: str) -> dict[str, str]:
     """The class of each word of the frequency list."""
     lines = (Path(__file__).parent / f"word-classes-{language}.txt").read_text("utf-8").splitlines()
     return dict(line.split(" ") for line in lines)
+
+
+def compose(features: MessageFeatures) -> Iterator[Groups]:
+    """The groups of each sentence, with those of its context."""
+    every = features.sentences
+    for at, one in enumerate(every):
+        before, after = every[:at], every[at + 1 :]
+        yield {
+            **one.own,
+            "h": [run for other in before for run in other.context],
+            "t": [run for other in after for run in other.context],
+            "H": [run for other in before for run in other.context_classes],
+            "T": [run for other in after for run in other.context_classes],
+            "p": before[-1].own["g"] if before else [],
+            "n": after[0].own["g"] if after else [],
+            **features.shared,
+        }
 
 
 def read_examples(rows: Sequence[Row], language: str, classes: dict[str, str]) -> list[Example]:

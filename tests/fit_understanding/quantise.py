@@ -1,10 +1,15 @@
-"""Fit what follows a network: its code book of 16 values, and the slope and offset that calibrate a head."""
+"""Fit what follows a network: its code book of 16 values, and the slope and offset of a head; write the weights."""
 
-from typing import Final
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from sync.understanding.reading.weights import KEY_BYTES
 
 VALUES: Final = 16
 LARGEST: Final = 127
@@ -50,3 +55,13 @@ def calibrate(logits: Floats, answers: NDArray[np.bool_]) -> tuple[float, float]
         bend = (columns * (part * (1 - part))[:, None]).T @ columns + 1e-6 * np.eye(2)
         found = found - np.linalg.solve(bend, slope)
     return float(found[0]), float(found[1])
+
+
+def pack_weights(
+    header: dict[str, Any], words: Mapping[str, str], keys: Sequence[int], codes: Sequence[bytes]
+) -> bytes:
+    """Write weights. `header`: all but the sizes; `codes`: of each key, a byte a unit, its number in the code book."""
+    packed = zlib.compress("\n".join(f"{word} {name}" for word, name in words.items()).encode(), 9)
+    line = json.dumps({**header, "words": len(packed), "features": len(keys)}, ensure_ascii=False)
+    nibbles = b"".join(bytes(low | high << 4 for low, high in zip(row[::2], row[1::2], strict=True)) for row in codes)
+    return line.encode() + b"\n" + packed + b"".join(key.to_bytes(KEY_BYTES, "big") for key in keys) + nibbles

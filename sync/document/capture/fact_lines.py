@@ -36,7 +36,7 @@ from sync.log.model import EventDraft
 from sync.redaction import Redactor
 from sync.understanding import answers
 from sync.understanding.fact_events import ELLIPSIS
-from sync.understanding.model import MAX_STATEMENT_LENGTH, USER_SUBJECT, Fact, FactSection, FactStatus
+from sync.understanding.model import MAX_STATEMENT_LENGTH, USER_SUBJECT, AnswerKind, Fact, FactSection, FactStatus
 from sync.understanding.projection import Facts
 
 AT_END: Final = ""  # no entry has this id: at the end of the section
@@ -139,7 +139,8 @@ class FactLines(msgspec.Struct, frozen=True):
             if isinstance(operation, EntryRemoved):
                 if core_words(fact_line(fact.statement)) in added:
                     continue  # moved and written in another way
-                drafts.append(answers.retraction_draft(self.facts, fact.fact_id, redactor, reason=RETRACTION_REASON))
+                retracted = AnswerKind.RETRACTED, self.facts, fact.fact_id, redactor
+                drafts.append(answers.verdict_draft(*retracted, reason=RETRACTION_REASON))
             elif (text := self._statement_in(operation.text)) not in {"", one_line(fact.statement)}:
                 with suppress(InvalidInput):  # the line stays; the fact keeps its text
                     drafts.append(answers.edit_draft(self.facts, fact.fact_id, _bounded(text), redactor))
@@ -151,7 +152,7 @@ class FactLines(msgspec.Struct, frozen=True):
         same = [fact for fact in self.facts.facts if core_words(fact_line(fact.statement)) == words]
         is_retracted = bool(same) and all(fact.status is FactStatus.RETRACTED for fact in same)
         if is_retracted and added.section[:1] == (PREFERENCES,):
-            yield answers.confirmation_draft(self.facts, same[-1].fact_id, redactor)
+            yield answers.verdict_draft(AnswerKind.CONFIRMED, self.facts, same[-1].fact_id, redactor)
 
     @property
     def next_end(self) -> date | None:

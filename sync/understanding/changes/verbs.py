@@ -16,11 +16,10 @@ _FIRST_PERSON: Final = re.compile(r"(?i)[我俺咱]|\b(?:i|we|my|our|me|us)\b")
 _NEGATION: Final = re.compile(r"[不没别无]|n't\b|\b(?:not|never|no)\b", re.IGNORECASE)
 
 
-def find_change(text: str, *, context: str = "") -> tuple[Change | None, str | None]:
-    """The change that a statement names, and the former value; `context` is the sentence around it."""
-    whole = context or text
-    kinds, former, _ = _table(_language_of(whole))
-    name = next((name for name, pattern in kinds if pattern.search(whole if name == "corrects" else text)), None)
+def find_change(text: str) -> tuple[Change | None, str | None]:
+    """The change that a statement names, and the former value."""
+    kinds, former, _ = _table(_language_of(text))
+    name = next((name for name, pattern in kinds if pattern.search(text)), None)
     if name is None:
         return None, None
     found = next((match["f"].strip() for pattern in former if (match := pattern.search(text))), None)

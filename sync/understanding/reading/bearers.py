@@ -10,11 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from sync.understanding.model import USER_SUBJECT
+import msgspec
+
+from sync.understanding.model import UNKNOWN_BEARER, USER_SUBJECT
 from sync.understanding.reading.segments import Sentence
 
-PROJECT: Final = "project"
-UNKNOWN: Final = "unknown"
 _OTHERS: Final = "other"  # the class of friends and colleagues, of whom nothing is kept
 
 _LINKS: Final = (
@@ -44,7 +44,7 @@ def relations() -> Mapping[str, str]:
 def relation_of(word: str) -> str | None:
     """The class of a relation's word; unknown for the words that name others, None for another word."""
     named = relations().get(word.lower())
-    return UNKNOWN if named == _OTHERS else named
+    return UNKNOWN_BEARER if named == _OTHERS else named
 
 
 @cache
@@ -72,7 +72,7 @@ def explicit_bearer(text: str, antecedent: str | None = None) -> str | None:
         return None
     if match["relation"]:
         return relation_of(match["relation"])
-    return USER_SUBJECT if match["first"] else antecedent or UNKNOWN
+    return USER_SUBJECT if match["first"] else antecedent or UNKNOWN_BEARER
 
 
 def is_link(clause: str) -> bool:
@@ -89,20 +89,19 @@ def bearer_before(prefix: str, carried: str, antecedent: str | None) -> str:
         return carried
     if _HAS_FIRST.search(prefix):
         return USER_SUBJECT
-    return antecedent or UNKNOWN if _HAS_THIRD.search(prefix) else UNKNOWN
+    return antecedent or UNKNOWN_BEARER if _HAS_THIRD.search(prefix) else UNKNOWN_BEARER
 
 
-class ClauseBearer:
+class ClauseBearer(msgspec.Struct, frozen=True):
     """Whom a clause is about.
 
     `explicit`: whom its subject names. `carried`: of the clause before, without which it is about the user.
     `antecedent`: whom a pronoun in it refers to.
     """
 
-    __slots__ = ("antecedent", "carried", "explicit")
-
-    def __init__(self, explicit: str | None, carried: str, antecedent: str | None) -> None:
-        self.explicit, self.carried, self.antecedent = explicit, carried, antecedent
+    explicit: str | None
+    carried: str
+    antecedent: str | None
 
     @property
     def about(self) -> str:
@@ -119,7 +118,7 @@ def clause_bearers(message: str, sentences: Sequence[Sentence]) -> list[list[Cla
             explicit = explicit_bearer(message[clause.start : clause.end], antecedent)
             row.append(ClauseBearer(explicit, carried, antecedent))
             carried = explicit or carried
-            if explicit not in {None, USER_SUBJECT, UNKNOWN}:
+            if explicit not in {None, USER_SUBJECT, UNKNOWN_BEARER}:
                 antecedent = explicit
         found.append(row)
     return found

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.understanding.model import REMEMBER, USER_SUBJECT, FactKind, FactSection
+from sync.understanding.model import REMEMBER, UNKNOWN_BEARER, USER_SUBJECT, FactKind, FactSection
 from sync.understanding.reading import bearers
 from sync.understanding.reading.introductions import asks
 from sync.understanding.reading.segments import Sentence
@@ -117,7 +117,7 @@ def _read_clause(
             )
         elif form.form_class == "family":
             about = bearers.relation_of(_object(match) or "") or bearer.about
-        is_doubtful = about == bearers.UNKNOWN or is_guarded(message, sentence, place)
+        is_doubtful = about == UNKNOWN_BEARER or is_guarded(message, sentence, place)
         start = clause.start + (match.start("o") if form.form_class == REMEMBER else match.start())
         yield FoundForm(form, number, place, start, _slot(form, match), about, is_doubtful)
 

@@ -14,17 +14,11 @@ _DATA: Final[Mapping[str, Any]] = tomllib.loads(
     resources.files(__package__).joinpath("introductions.toml").read_text("utf-8")
 )
 _PATTERNS: Final = {name: re.compile(text) for name, text in _DATA["patterns"].items()}
-_ASKS: Final = _PATTERNS["asks"]
-_ASKS_ABOUT: Final = _PATTERNS["asks_about"]
 _COLON: Final = re.compile(r"[:：](?!//|\d|[)(DPpo/\\-])|(?<=\s)[-–—→👉]{1,2}(?=\s)|→|👉|——")
 _FIRST_PERSON: Final = re.compile(r"(?i)我|咱|俺|本人|\b(?:i|i'm|im|i've|i'd|my|we|we're|our)\b")
 _DIRECT_SPEECH: Final = re.compile(r"^[^我咱]{1,24}(?:说|写道|表示|回|讲)[，,]\s*(?=我|咱|俺)")
 _SAID_FOR: Final = re.compile(r"(?:就说|就写|你就回|回他说|回她说)(?!明)")
 _ENGLISH_WORD: Final = re.compile(r"[a-z][a-z'.-]*", re.IGNORECASE)
-_NEXT_TEXT: Final = _PATTERNS["next_text"]
-_ASKS_FOR: Final = _PATTERNS["asks_for"]
-_POINTS_AT: Final = _PATTERNS["points_at"]
-_REQUEST: Final = _PATTERNS["request"]
 _LONGEST_HEAD: Final = 160  # characters; what comes later in a sentence introduces nothing
 _SHORT_HEAD: Final = 12  # characters of Chinese, and twice as many of English, before a colon: a name
 
@@ -36,29 +30,23 @@ def _words(name: str) -> frozenset[str]:
 
 @cache
 def _any_of(name: str) -> re.Pattern[str]:
-    words = sorted(map(re.escape, _words(name)), key=len, reverse=True)
-    text = "|".join(words)
+    text = "|".join(sorted(map(re.escape, _words(name)), key=len, reverse=True))
     return re.compile(rf"(?i)\b(?:{text})\b" if name.endswith("_en") else text)
-
-
-@cache
-def _agent() -> re.Pattern[str]:
-    return re.compile(_DATA["agent"].replace("\n", ""))
 
 
 def asks(text: str) -> bool:
     """Whether a sentence or clause is a question."""
-    return _ASKS.search(text) is not None
+    return _PATTERNS["asks"].search(text) is not None
 
 
 def asks_about_a_statement(text: str) -> bool:
     """Whether a sentence asks if what was said is right or safe, or what it means."""
-    return _ASKS_ABOUT.search(text) is not None
+    return _PATTERNS["asks_about"].search(text) is not None
 
 
 def speaks_as_an_agent(message: str) -> bool:
     """Whether a message speaks to or of an assistant as programs and prompts do."""
-    return _agent().search(message) is not None
+    return _PATTERNS["agent"].search(message) is not None
 
 
 def introduction(sentence: str) -> tuple[int, Reason] | None:
@@ -74,7 +62,7 @@ def introduction(sentence: str) -> tuple[int, Reason] | None:
         return said_for.start(), "introduced"
     work = _working(sentence)
     if work is not None:
-        return (len(sentence) if _NEXT_TEXT.search(sentence) else work), "worked on"
+        return (len(sentence) if _PATTERNS["next_text"].search(sentence) else work), "worked on"
     return None
 
 
@@ -85,7 +73,7 @@ def _reason_of_head(head: str, rest: str, mark: str) -> Reason | None:
     if mark not in ":：":
         return "introduced" if _named(head) and _FIRST_PERSON.search(rest) else None
     last = re.split(r"[，,。;；]", head)[-1]
-    if _is_own(last):
+    if is_own_head(last):
         return None
     if _named(last) or _says(last):
         return "introduced"
@@ -93,7 +81,8 @@ def _reason_of_head(head: str, rest: str, mark: str) -> Reason | None:
     return "introduced" if is_short and _FIRST_PERSON.search(rest) else None
 
 
-def _is_own(head: str) -> bool:
+def is_own_head(head: str) -> bool:
+    """Whether the words before a colon are those of a note of the sender."""
     words = {word.lower() for word in _ENGLISH_WORD.findall(head)}
     chinese = _any_of("own_heads_zh").search(head) is not None and not _says(head) and not _named(head)
     return (bool(words & _words("own_heads_en")) and not _says(head)) or chinese
@@ -134,27 +123,21 @@ def _carried(sentence: str) -> int | None:
 @cache
 def _adjacent() -> re.Pattern[str]:
     """A carrier and its words without a verb between them: podcast transcript I moved …."""
-    words = "|".join(sorted(map(re.escape, _words("carriers_en")), key=len, reverse=True))
     return re.compile(
         r"(?i)\W*(?!(?:the|my|our|this|that|a|an|your|in|on|for|if)\b)(?:[\w'-]+ ){0,2}"
-        rf"(?:{words}) (?=(?:i|i'm|i've|we)\b)"
+        rf"{_any_of('carriers_en').pattern.removeprefix('(?i)')} (?=(?:i|i'm|i've|we)\b)"
     )
 
 
 def _working(text: str) -> int | None:
     """Where the words begin that a request to work on a text takes."""
-    begin = _REQUEST.match(text)
+    begin = _PATTERNS["request"].match(text)
     start = begin.end() if begin is not None else 0
     for language, most in (("zh", 8), ("en", 0)):
         verb = _any_of(f"working_{language}").search(text, start)
         if verb is not None and verb.start() <= start + most and not _FIRST_PERSON.search(text[start : verb.start()]):
             return verb.end()
     return None
-
-
-def is_own_head(head: str) -> bool:
-    """Whether the words before a colon are those of a note of the sender."""
-    return _is_own(head)
 
 
 def speaks_of_self(text: str) -> bool:
@@ -164,8 +147,9 @@ def speaks_of_self(text: str) -> bool:
 
 def points_at_a_text(line: str) -> bool:
     """Whether a line asks, or asks for, something about a text that follows it."""
-    is_request = asks(line) or _ASKS_FOR.search(line) is not None
-    return is_request and _POINTS_AT.search(line) is not None and _FIRST_PERSON.search(line.replace("帮我", "")) is None
+    is_request = asks(line) or _PATTERNS["asks_for"].search(line) is not None
+    points = _PATTERNS["points_at"].search(line) is not None
+    return is_request and points and not speaks_of_self(line.replace("帮我", ""))
 
 
 def names_another(message: str) -> bool:

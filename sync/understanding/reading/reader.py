@@ -2,23 +2,24 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.model import (
     MAX_REMEMBERED,
     MAX_STATEMENT_LENGTH,
     REMEMBER,
+    UNKNOWN_BEARER,
     USER_SUBJECT,
     FactKind,
     Level,
     Statement,
 )
 from sync.understanding.reading import scorer
-from sync.understanding.reading.bearers import UNKNOWN, ClauseBearer, clause_bearers, is_link
+from sync.understanding.reading.bearers import ClauseBearer, clause_bearers, is_link
 from sync.understanding.reading.certain_forms import FoundForm, find_forms, is_guarded
 from sync.understanding.reading.introductions import is_own_head, names_another
 from sync.understanding.reading.segments import Foreign, LineForm, Sentence, read_sentences
@@ -223,8 +224,8 @@ def _of_score(
     if not stating:
         return None
     best = score.clause if score.clause in stating else stating[0]
-    level = scorer.level_of(score)
-    names_subject = bearers[best].explicit not in {None, UNKNOWN}
+    level = score.level
+    names_subject = bearers[best].explicit not in {None, UNKNOWN_BEARER}
     if score.keep >= _PLAIN_KEEP and names_subject and not is_mixed and not is_guarded(message, sentence, best):
         level = Level.CERTAIN
     return None if level is None else _Choice(number, best, 0, len(sentence.clauses) - 1, level, None, score)
@@ -246,7 +247,7 @@ def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: boo
     """
     if score is None:
         return None if form.is_doubtful else Level.LIKELY if is_mixed else Level.CERTAIN
-    level = scorer.level_of(score)
+    level = score.level
     if form.is_doubtful:
         return level
     is_plain = says_i and not is_mixed and form.form.form_class in _VITAL_CLASSES
@@ -289,12 +290,12 @@ def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Seque
 
 def _about(form: FoundForm | None, score: scorer.Score | None, bearer: ClauseBearer) -> str:
     """Whom a statement is about: as its form says, as its subject says, else as the scorer or the clause before."""
-    if form is not None and form.about not in {USER_SUBJECT, UNKNOWN}:
+    if form is not None and form.about not in {USER_SUBJECT, UNKNOWN_BEARER}:
         return form.about
-    if bearer.explicit is not None and bearer.explicit != UNKNOWN:
+    if bearer.explicit is not None and bearer.explicit != UNKNOWN_BEARER:
         return bearer.explicit
     if score is not None and (score.about != _A_RELATION or bearer.about == USER_SUBJECT):
-        return UNKNOWN if score.about == _A_RELATION else score.about
+        return UNKNOWN_BEARER if score.about == _A_RELATION else score.about
     return form.about if form is not None else bearer.about
 
 

@@ -17,6 +17,7 @@ from sync.understanding.model import FactKind, Level
 from sync.understanding.reading.segments import Sentence
 from sync.understanding.reading.sentence_features import (
     GAINS,
+    Groups,
     MessageFeatures,
     SentenceFeatures,
     clause_groups,
@@ -66,11 +67,6 @@ def score(message: str, previous: str, sentences: Sequence[Sentence]) -> tuple[S
     return (*scores, *repeat(_NOTHING, len(sentences) - len(scores)))
 
 
-def level_of(score: Score) -> Level | None:
-    """Whether a sentence is certain, likely, or neither."""
-    return score.level
-
-
 def reader_name(message: str) -> str:
     """The name of the weights that read a message: `plain:` and the beginning of their hash."""
     weights = weights_of(language_of(message))
@@ -93,32 +89,24 @@ def weights_of(language: str) -> ScorerWeights | None:
 def hidden_units(weights: ScorerWeights, features: MessageFeatures) -> list[list[float]]:
     """The hidden units of each sentence."""
     every = features.sentences
-    ends = {"F": features.begin, "L": features.end, "q": features.previous}
-    shared = {group: _sum(weights, group, of) for group, of in ends.items()}
+    shared = _sums(weights, features.shared)
     before: dict[str, list[Sum]] = {}
     for group, is_of_classes in _CONTEXT.items():
         sums = [_sum(weights, group, one.context_classes if is_of_classes else one.context) for one in every]
         forward = group in "hH"
         running = list(accumulate(sums if forward else sums[::-1], _add, initial=(0, 0)))[:-1]
         before[group] = running if forward else running[::-1]
+    grams: list[list[bytes]] = [[], *(one.own["g"] for one in every), []]
     found = []
     for at, one in enumerate(every):
-        groups = {**shared, **{group: sums[at] for group, sums in before.items()}}
-        groups |= {group: _sum(weights, group, of) for group, of in _own_groups(one).items()}
-        groups["p"] = _sum(weights, "p", every[at - 1].grams) if at else (0, 0)
-        groups["n"] = _sum(weights, "n", every[at + 1].grams) if at + 1 < len(every) else (0, 0)
-        found.append([math.tanh(value) for value in _values(weights, groups, weights.bias)])
+        neighbours = {"p": grams[at], "n": grams[at + 2]}
+        groups = shared | {group: sums[at] for group, sums in before.items()} | _sums(weights, one.own | neighbours)
+        found.append(_units(weights, groups, weights.bias))
     return found
 
 
-def content_units(weights: ScorerWeights, one: SentenceFeatures) -> list[float]:
-    """The hidden units of the network that says what a sentence states."""
-    groups = {group: _sum(weights, group, of) for group, of in content_groups(one).items()}
-    return [math.tanh(value) for value in _values(weights, groups, weights.content_bias)]
-
-
-def _own_groups(one: SentenceFeatures) -> dict[str, list[bytes]]:
-    return {"g": one.grams, "w": one.classes, "b": one.begin, "e": one.end, "k": one.marks}
+def _sums(weights: ScorerWeights, groups: Groups) -> dict[str, Sum]:
+    return {group: _sum(weights, group, features) for group, features in groups.items()}
 
 
 def _sum(weights: ScorerWeights, group: str, features: Sequence[bytes]) -> Sum:
@@ -130,15 +118,15 @@ def _add(one: Sum, other: Sum) -> Sum:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _values(weights: ScorerWeights, groups: dict[str, Sum], start: Sequence[float]) -> list[float]:
-    """What the groups add to the hidden units, before their curve."""
+def _units(weights: ScorerWeights, groups: dict[str, Sum], start: Sequence[float]) -> list[float]:
+    """The hidden units of the sums of groups."""
     values = list(start)
     for group, (total, count) in groups.items():
         if total:
             gain = GAINS[group] / math.sqrt(count)
             for unit, weight in enumerate(weights.unpack(total)):
                 values[unit] += gain * weight
-    return values
+    return [math.tanh(value) for value in values]
 
 
 # --- the heads -----------------------------------------------------------------------------------------------------
@@ -157,7 +145,7 @@ def _score(
     own, lasting = _probability(weights, "own", hidden), _probability(weights, "lasting", hidden)
     if max(keep, lasting) < _WORTH_READING:
         return Score(own, lasting, keep, importance=_importance(keep, 0.5))
-    content = content_units(weights, one)
+    content = _units(weights, _sums(weights, content_groups(one)), weights.content_bias)
     kinds, abouts = _shares(weights, "kind", content), _shares(weights, "about", content)
     return Score(
         own,
@@ -202,10 +190,8 @@ def _best_clause(weights: ScorerWeights, message: str, sentence: Sentence, langu
 
     def value(at: int) -> float:
         clause = sentence.clauses[at]
-        of = clause_groups(message[clause.start : clause.end], language, weights.words)
-        groups = {group: _sum(weights, group, features) for group, features in of.items()}
-        hidden = [math.tanh(one) for one in _values(weights, groups, weights.bias)]
-        return _logits(weights, "lasting", hidden)[0]
+        groups = clause_groups(message[clause.start : clause.end], language, weights.words)
+        return _logits(weights, "lasting", _units(weights, _sums(weights, groups), weights.bias))[0]
 
     own: Iterable[int] = [
         at for at, clause in enumerate(sentence.clauses) if clause.foreign is None and not clause.is_question

@@ -83,18 +83,13 @@ _PATTERNS: Final = {
         "patterns"
     ].items()
 }
-_FENCE: Final = _PATTERNS["fence"]
-_LETTER_FROM: Final = _PATTERNS["letter_from"]
-_ROW: Final = _PATTERNS["row"]
-_SPEAKER: Final = _PATTERNS["speaker"]
-_TAGS: Final = _PATTERNS["tags"]
-_QUOTES: Final = _PATTERNS["quotes"]
-_MACHINE_LINE: Final = _PATTERNS["machine_line"]
+_MARKS: Final = {
+    "fence": Foreign.FENCED,
+    "tags": Foreign.TAGGED,
+    "quotes": Foreign.QUOTED,
+    "letter_from": Foreign.INTRODUCED,
+}
 _QUOTED_LINE: Final = re.compile(r"^\s*(?:>|＞|\|\s)")
-_ITEM: Final = _PATTERNS["item"]
-_FIELD: Final = _PATTERNS["field"]
-_END: Final = _PATTERNS["end"]
-_ABBREVIATION: Final = _PATTERNS["abbreviation"]
 _CUTS: Final = {
     True: re.compile(
         rf"[，,；;（）()｜|]+|[:：]+(?!//|\d)|——+|—|(?<=[{CJK}])\s+(?=[{CJK}])|\s{{2,}}|\s//\s|\s/\s|(?<=\s)[-–→]\s|[~～]+"
@@ -131,8 +126,8 @@ def _cut(message: str) -> Iterator[Sentence]:
     for number, line in enumerate(message.split("\n")):
         paragraph += was_blank and bool(line.strip())
         was_blank = not line.strip()
-        form = LineForm.ITEM if _ITEM.match(line) else LineForm.FIELD if _FIELD.match(line) else LineForm.PROSE
-        mark = _ITEM.match(line)
+        mark = _PATTERNS["item"].match(line)
+        form = LineForm.ITEM if mark else LineForm.FIELD if _PATTERNS["field"].match(line) else LineForm.PROSE
         for begin, end in _ends(line, mark.end() if mark else 0):
             if clauses := _clauses(message, start + begin, start + end):
                 text = message[start + begin : start + end]
@@ -142,8 +137,8 @@ def _cut(message: str) -> Iterator[Sentence]:
 
 def _ends(line: str, begin: int) -> Iterator[tuple[int, int]]:
     """Where the sentences of a line begin and end."""
-    for match in _END.finditer(line, begin):
-        if match[0].startswith(".") and _ABBREVIATION.search(line[begin : match.end()]):
+    for match in _PATTERNS["end"].finditer(line, begin):
+        if match[0].startswith(".") and _PATTERNS["abbreviation"].search(line[begin : match.end()]):
             continue
         yield from _stripped(line, begin, match.end())
         begin = match.end()
@@ -184,19 +179,14 @@ def _marked(message: str) -> Iterator[_Span]:
     """The text that is another's by its marks."""
     if introductions.speaks_as_an_agent(message):
         yield 0, len(message), Foreign.TAGGED
-    for pattern, reason in (
-        (_FENCE, Foreign.FENCED),
-        (_TAGS, Foreign.TAGGED),
-        (_QUOTES, Foreign.QUOTED),
-        (_LETTER_FROM, Foreign.INTRODUCED),
-    ):
-        yield from ((match.start(), match.end(), reason) for match in pattern.finditer(message))
+    for name, reason in _MARKS.items():
+        yield from ((match.start(), match.end(), reason) for match in _PATTERNS[name].finditer(message))
     yield from _blocks(message)
     start = 0
     for line in message.split("\n"):
         if _QUOTED_LINE.match(line):
             yield start, start + len(line), Foreign.QUOTED
-        elif _MACHINE_LINE.search(_QUOTES.sub("", line)):
+        elif _PATTERNS["machine_line"].search(_PATTERNS["quotes"].sub("", line)):
             yield start, start + len(line), Foreign.MACHINE
         start += len(line) + 1
 
@@ -208,12 +198,12 @@ def _blocks(message: str) -> Iterator[_Span]:
     start = 0
     for line in [*message.split("\n"), ""]:
         end = start + len(line)
-        if _ROW.match(line):
+        if _PATTERNS["row"].match(line):
             rows.append((start, end))
         else:
             yield from ((*row, Foreign.MACHINE) for row in rows if len(rows) > 1)
             rows = []
-        match = _SPEAKER.match(line)
+        match = _PATTERNS["speaker"].match(line)
         if match is not None and not introductions.is_own_head(match["who"]):
             said.append((start, end, match["words"]))
         elif line.strip() or end >= len(message):

@@ -21,6 +21,7 @@ _EDGE: Final = 8  # units at the beginning and the end of a sentence
 _DIGITS: Final = re.compile(r"\d+")
 _CHINESE: Final = re.compile("[\u3400-\u9fff]")
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d|[^\w\s]")
+_CHARACTERS: Final = re.compile(r"[a-z]+|\s+|.")
 _OPENING: Final = frozenset('“「『"')
 
 
@@ -35,25 +36,22 @@ KEY_BITS: Final = 24
 _KEY_MASK: Final = (1 << KEY_BITS) - 1
 
 
-class SentenceFeatures(msgspec.Struct, frozen=True):
-    """Features of one sentence by itself: n-grams, n-grams of word classes, both ends, and marks of form."""
+Groups = dict[str, list[bytes]]
 
-    grams: list[bytes]
-    classes: list[bytes]
-    begin: list[bytes]
-    end: list[bytes]
-    marks: list[bytes]
-    context: list[bytes]  # what the other sentences of the message see of it
+
+class SentenceFeatures(msgspec.Struct, frozen=True):
+    """Features of one sentence: its own groups, and what the other sentences of the message see of it."""
+
+    own: Groups
+    context: list[bytes]
     context_classes: list[bytes]
 
 
 class MessageFeatures(msgspec.Struct, frozen=True):
-    """Features of a message: of each sentence, of both ends of the message, and of the turn before."""
+    """Features of a message: of each sentence, and those that all share: both its ends and the turn before."""
 
     sentences: list[SentenceFeatures]
-    begin: list[bytes]
-    end: list[bytes]
-    previous: list[bytes]
+    shared: Groups
 
 
 def language_of(message: str) -> str:
@@ -66,21 +64,22 @@ def read_features(
 ) -> MessageFeatures:
     """Read the features of a message. `classes`: the class of each known word."""
     few = sentences[:MAX_SENTENCES]
-    units = _characters if language == "zh" else _english_words
-    first, last = (units(message[:48])[:12], units(message[-60:])[-14:])
+    first, last = _units(message[:48], language)[:12], _units(message[-60:], language)[-14:]
     return MessageFeatures(
         [
-            _read_sentence(units(one.text), _marks(message, few, at, bool(previous)), language, classes)
+            _read_sentence(one.text, _marks(message, few, at, bool(previous)), language, classes)
             for at, one in enumerate(few)
         ],
-        _encoded(grams(first, (1, 2, 3))),
-        _encoded(grams(last, (1, 2, 3))),
-        _encoded(grams(units(previous[-100:])[-20:], (1, 2))) if previous else [],
+        {
+            "F": _encoded(grams(first, (1, 2, 3))),
+            "L": _encoded(grams(last, (1, 2, 3))),
+            "q": _encoded(grams(_units(previous[-100:], language)[-20:], (1, 2))) if previous else [],
+        },
     )
 
 
-def _read_sentence(units: list[str], marks: list[str], language: str, classes: Mapping[str, str]) -> SentenceFeatures:
-    chinese = language == "zh"
+def _read_sentence(text: str, marks: list[str], language: str, classes: Mapping[str, str]) -> SentenceFeatures:
+    units, chinese = _units(text, language), language == "zh"
     words = [
         classes.get(word, _OTHER if word.isalnum() else word) for word in (cut(units, classes) if chinese else units)
     ]
@@ -89,54 +88,32 @@ def _read_sentence(units: list[str], marks: list[str], language: str, classes: M
     stems = [] if chinese else _encoded(f"{word[:4]}-" for word in units if len(word) > 4)
     coarse_runs = _encoded(grams(coarse, (1, 2)))
     return SentenceFeatures(
-        [*runs[1], *runs[2], *(runs[3] if chinese else stems)],
-        _encoded(grams(words, (1, 2))) + [run + b"/" for run in coarse_runs] + _encoded(grams(coarse, (3,))),
-        _encoded(grams(units[:_EDGE], (1, 2, 3))),
-        _encoded(grams(units[-_EDGE:], (1, 2, 3))),
-        _encoded(marks),
+        {
+            "g": [*runs[1], *runs[2], *(runs[3] if chinese else stems)],
+            "w": _encoded(grams(words, (1, 2))) + [run + b"/" for run in coarse_runs] + _encoded(grams(coarse, (3,))),
+            "b": _encoded(grams(units[:_EDGE], (1, 2, 3))),
+            "e": _encoded(grams(units[-_EDGE:], (1, 2, 3))),
+            "k": _encoded(marks),
+        },
         [*runs[2], *(runs[3] if chinese else runs[1])],
         coarse_runs,
     )
 
 
-def clause_groups(text: str, language: str, classes: Mapping[str, str]) -> dict[str, list[bytes]]:
+def clause_groups(text: str, language: str, classes: Mapping[str, str]) -> Groups:
     """The groups that the words of a clause alone have."""
-    units = _characters(text) if language == "zh" else _english_words(text)
-    one = _read_sentence(units, [], language, classes)
-    return {"g": one.grams, "w": one.classes}
+    own = _read_sentence(text, [], language, classes).own
+    return {group: own[group] for group in "gw"}
 
 
-def content_groups(one: SentenceFeatures) -> dict[str, list[bytes]]:
+def content_groups(one: SentenceFeatures) -> Groups:
     """The groups that say what a sentence states."""
-    return {"G": one.grams, "C": one.classes}
+    return {"G": one.own["g"], "C": one.own["w"]}
 
 
 def keys_of(group: str, features: Iterable[bytes]) -> Iterator[int]:
     """The keys of features in the weights."""
     return (key & _KEY_MASK for key in map(crc32, features, repeat(crc32(group.encode()))))
-
-
-def compose(features: MessageFeatures) -> Iterator[dict[str, list[bytes]]]:
-    """The groups of each sentence, with those of its context."""
-    every = features.sentences
-    for at, one in enumerate(every):
-        before, after = every[:at], every[at + 1 :]
-        yield {
-            "g": one.grams,
-            "w": one.classes,
-            "b": one.begin,
-            "e": one.end,
-            "k": one.marks,
-            "h": [run for other in before for run in other.context],
-            "t": [run for other in after for run in other.context],
-            "H": [run for other in before for run in other.context_classes],
-            "T": [run for other in after for run in other.context_classes],
-            "p": before[-1].grams if before else [],
-            "n": after[0].grams if after else [],
-            "F": features.begin,
-            "L": features.end,
-            "q": features.previous,
-        }
 
 
 def _encoded(features: Iterable[str]) -> list[bytes]:
@@ -162,22 +139,18 @@ def cut(characters: Sequence[str], words: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _characters(text: str) -> list[str]:
-    """Chinese characters, Latin words, punctuation; a number is one 0, a line break or blanks one blank."""
-    return [" " if unit.isspace() else unit for unit in _UNITS.findall(_DIGITS.sub("0", text.casefold()))]
-
-
-_UNITS: Final = re.compile(r"[a-z]+|\s+|.")
-
-
-def _english_words(text: str) -> list[str]:
-    return _WORDS.findall(_DIGITS.sub("0", text.casefold().replace("’", "'")))
+def _units(text: str, language: str) -> list[str]:
+    """English words; Chinese characters, Latin words, punctuation, a blank. A number is one 0."""
+    folded = _DIGITS.sub("0", text.casefold())
+    if language == "en":
+        return _WORDS.findall(folded.replace("’", "'"))
+    return [" " if unit.isspace() else unit for unit in _CHARACTERS.findall(folded)]
 
 
 def _marks(message: str, sentences: Sequence[Sentence], at: int, answers: bool) -> list[str]:
     """Marks of form: where the sentence stands, how it is written, what the segments say of whose it is."""
     one, count = sentences[at], len(sentences)
-    place = f"first{min(at, 4)}", f"last{min(count - 1 - at, 4)}"
+    first, last = f"first{min(at, 4)}", f"last{min(count - 1 - at, 4)}"
     lines, line = message.count("\n"), one.line
     foreign = one.foreign or next((clause.foreign for clause in one.clauses if clause.foreign), None)
     of_others = [other.foreign for number, other in enumerate(sentences) if number != at and other.foreign]
@@ -185,8 +158,9 @@ def _marks(message: str, sentences: Sequence[Sentence], at: int, answers: bool) 
     head = message[: one.start]
     follower = sentences[at + 1] if at + 1 < count else None
     marks = [
-        *place,
-        "".join(place),
+        first,
+        last,
+        first + last,
         f"count{min(count, 6)}",
         f"clauses{min(len(one.clauses), 5)}",
         f"length{min(len(one.text) // 6, 16)}",

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from sync.understanding.reading.sentence_features import KEY_BITS
 LANGUAGES: Final = ("zh", "en")
 FOLDER: Final = resources.files(__package__)
 _OFFSET: Final = 128  # added to each weight of a row, so that no lane is negative
-_KEY_BYTES: Final = KEY_BITS // 8
+KEY_BYTES: Final = KEY_BITS // 8
 
 Head = list[tuple[float, list[float]]]  # of each answer: its offset, and its weight for each hidden unit
 
@@ -57,17 +57,11 @@ def load_weights(language: str, folder: Traversable = FOLDER) -> ScorerWeights |
     return _parse(content, digest[:8]) if digest == expected else None
 
 
-def describe_weights(folder: Traversable = FOLDER) -> list[str]:
-    """What the weights of each language are fitted on."""
-    paths = [folder.joinpath(f"weights-{language}.bin") for language in LANGUAGES]
-    return [json.loads(path.read_bytes().partition(b"\n")[0])["fitted_on"] for path in paths if path.is_file()]
-
-
 def _parse(content: bytes, name: str) -> ScorerWeights:
     line, _, body = content.partition(b"\n")
     header = json.loads(line)
-    words, rest = _split(body, header["words"])
-    keys, nibbles = _split(rest, header["features"] * _KEY_BYTES)
+    words, rest, size = body[: header["words"]], body[header["words"] :], header["features"] * KEY_BYTES
+    keys, nibbles = rest[:size], rest[size:]
     units, width = header["units"], header["units"] // 2
     pairs = [_lanes(header["code_book"], pair) for pair in range(256)]
     rows = {}
@@ -75,7 +69,7 @@ def _parse(content: bytes, name: str) -> ScorerWeights:
         row = 1 << (32 * units)
         for place, pair in enumerate(nibbles[number * width : (number + 1) * width]):
             row |= pairs[pair] << (64 * place)
-        rows[int.from_bytes(keys[number * _KEY_BYTES : (number + 1) * _KEY_BYTES], "big")] = row
+        rows[int.from_bytes(keys[number * KEY_BYTES : (number + 1) * KEY_BYTES], "big")] = row
     return ScorerWeights(
         name,
         units,
@@ -91,20 +85,6 @@ def _parse(content: bytes, name: str) -> ScorerWeights:
     )
 
 
-def _split(content: bytes, at: int) -> tuple[bytes, bytes]:
-    return content[:at], content[at:]
-
-
 def _lanes(code_book: Sequence[int], pair: int) -> int:
     """Two lanes of a row: the weights of a byte."""
     return (code_book[pair & 15] + _OFFSET) | ((code_book[pair >> 4] + _OFFSET) << 32)
-
-
-def pack_weights(
-    header: dict[str, Any], words: Mapping[str, str], keys: Sequence[int], codes: Sequence[bytes]
-) -> bytes:
-    """Write weights. `header`: all but the sizes; `codes`: of each key, a byte a unit, its number in the code book."""
-    packed = zlib.compress("\n".join(f"{word} {name}" for word, name in words.items()).encode(), 9)
-    line = json.dumps({**header, "words": len(packed), "features": len(keys)}, ensure_ascii=False)
-    nibbles = b"".join(bytes(low | high << 4 for low, high in zip(row[::2], row[1::2], strict=True)) for row in codes)
-    return line.encode() + b"\n" + packed + b"".join(key.to_bytes(_KEY_BYTES, "big") for key in keys) + nibbles

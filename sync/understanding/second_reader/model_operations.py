@@ -5,9 +5,11 @@ quote. It makes a fact active only where the form of the sentence agrees, and en
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from msgspec.structs import replace
 
 from sync.log.event_types import MEMORY_FACT
 from sync.log.model import EventDraft

@@ -10,9 +10,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.extractor import extract_statements
@@ -28,7 +29,7 @@ from sync.understanding.model import (
 )
 from sync.understanding.reading.bearers import clause_bearers
 from sync.understanding.reading.segments import read_sentences
-from sync.understanding.reconcile import reconcile
+from sync.understanding.reconcile import FactTimeline
 
 Row = dict[str, Any]
 
@@ -59,7 +60,7 @@ def measure(rows: Sequence[Row], reader: Callable[[Row, str], list[Statement]]) 
     counts: Counter[str] = Counter()
     failures: list[str] = []
     for row in rows:
-        all_facts = reconcile(_recorded(row, reader))
+        all_facts = FactTimeline(_recorded(row, reader)).book.facts()
         facts = [fact for fact in all_facts if fact.status is FactStatus.ACTIVE]
         certain = [fact for fact in facts if fact.questioned_by is None]
         checks = [("stay", text, _is_in(facts, text)) for text in row["stay"]]

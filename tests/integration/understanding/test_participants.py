@@ -11,9 +11,9 @@ from sync.document.erasure.erasure import request, request_drafts
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, Query
 from sync.retention.service import RetentionConfig, RetentionService
-from sync.understanding.answers import confirmation_draft, edit_draft
+from sync.understanding.answers import edit_draft, verdict_draft
 from sync.understanding.fact_events import statement_draft, statement_drafts
-from sync.understanding.model import FactKind, FactSection, Statement
+from sync.understanding.model import AnswerKind, FactKind, FactSection, Statement
 from sync.understanding.projection import FactProjection, Facts
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 from tests.support import signer_of
@@ -141,7 +141,9 @@ async def test_a_fact_of_two_exchanges_stays_with_the_other_one(harness: Documen
 async def test_retention_keeps_the_facts_of_the_user_and_lets_proposals_expire(harness: DocumentHarness) -> None:
     await state(harness, "我用 Vim", ts=OLD)
     confirmed, proposed = await propose(harness, "项目使用 React", ts=OLD), await propose(harness, "用 k8s", ts=OLD)
-    await harness.log.append([confirmation_draft(await facts_of(harness), confirmed, harness.redactor)])
+    await harness.log.append(
+        [verdict_draft(AnswerKind.CONFIRMED, await facts_of(harness), confirmed, harness.redactor)]
+    )
     await harness.memory.reconcile()
     folder = harness.database.path.parent
     places = folder / "archives", folder / "archives.lock"

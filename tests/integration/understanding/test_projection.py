@@ -1,6 +1,5 @@
 """The facts of a log: the same for any order of arrival, and without what was erased."""
 
-import dataclasses
 import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 from msgspec.structs import replace
 
 from sync.clock import format_hlc
@@ -17,10 +17,10 @@ from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Event, EventDraft, Origin
 from sync.log.projections.registry import ERASURE
-from sync.understanding.answers import confirmation_draft, edit_draft, find_fact, retraction_draft
+from sync.understanding.answers import edit_draft, find_fact, verdict_draft
 from sync.understanding.capture import fact_extractor
 from sync.understanding.fact_events import statement_drafts
-from sync.understanding.model import Fact, FactKind, FactSection, FactStatus, Statement
+from sync.understanding.model import AnswerKind, Fact, FactKind, FactSection, FactStatus, Statement
 from sync.understanding.projection import FactProjection, Facts
 from tests.proof import first_in_test
 from tests.support import REDACTOR, Device, event, new_server, open_device
@@ -76,8 +76,8 @@ async def test_a_plan_is_superseded_after_its_last_day(device: Device) -> None:
     friday = today + timedelta(days=4 - today.weekday(), weeks=1)
     plan = Statement("我下周五去体检", FactKind.PLAN, FactSection.PERSONAL)
     said = (
-        dataclasses.replace(plan, valid_until=friday.isoformat()),
-        dataclasses.replace(plan, text="我后年年底搬家", valid_until=f"{today.year + 2}-12-31"),
+        structs.replace(plan, valid_until=friday.isoformat()),
+        structs.replace(plan, text="我后年年底搬家", valid_until=f"{today.year + 2}-12-31"),
         Statement("我住在天津", FactKind.IDENTITY, FactSection.PERSONAL, "home"),
     )
     exchange = EventDraft("exchange_recorded", REDACTOR.clean_payload({"question": "q"}), event_id="evt_1")
@@ -110,7 +110,7 @@ async def test_a_change_that_cannot_be_read_is_recorded_only_where_a_fact_may_be
     assert (change.statement, change.waits) == ("定投已经停了", True)
     kept = await device.database.write(
         lambda connection: device.log.append_in(
-            connection, [confirmation_draft(projection.read(connection), investment.fact_id, REDACTOR)]
+            connection, [verdict_draft(AnswerKind.CONFIRMED, projection.read(connection), investment.fact_id, REDACTOR)]
         )
     )
     assert kept
@@ -161,7 +161,7 @@ async def test_an_answer_holds_when_the_first_of_two_equal_statements_is_erased(
     _, first = await state(device, "我用 Vim")
     await state(device, "我用 Vim", number=2)
     facts = await facts_of(device, projection)
-    await device.log.append([retraction_draft(facts, first, REDACTOR)])
+    await device.log.append([verdict_draft(AnswerKind.RETRACTED, facts, first, REDACTOR)])
     await device.log.append([device.intake.build_erasure([first])])
     assert await texts(device, projection) == {"我用 Vim": "retracted"}
 
@@ -174,7 +174,7 @@ async def test_an_answer_names_a_statement_whose_text_was_edited_since(device: D
     facts = await facts_of(device)
     assert find_fact(facts, again).fact_id == first
     assert facts.kept_ids == {first, again}
-    await device.log.append([retraction_draft(facts, first, REDACTOR)])
+    await device.log.append([verdict_draft(AnswerKind.RETRACTED, facts, first, REDACTOR)])
     await device.log.append([device.intake.build_erasure([first])])
     assert set((await texts(device)).values()) == {"retracted"}
 

@@ -2,10 +2,10 @@
 
 import itertools
 import random
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sync.understanding.likeness import content_of
 from sync.understanding.model import (
@@ -20,7 +20,7 @@ from sync.understanding.model import (
     RecordedStatement,
     Statement,
 )
-from sync.understanding.reconcile import FactTimeline, reconcile
+from sync.understanding.reconcile import FactTimeline
 
 TEXTS = ("我用 Vim", "我用 Emacs", "我不用 Vim 了，改用 Helix", "我喜欢猫", "我不喜欢猫", "我用 Emacs 和 Vim")
 MOMENTS = st.integers(0, 6).map(lambda at: f"2026-11-0{at + 1}")
@@ -72,11 +72,11 @@ def test_any_order_of_arrival_gives_the_same_facts(
     history: tuple[list[RecordedStatement], list[FactAnswer]], shuffled: random.Random
 ) -> None:
     said, answered = history
-    expected = reconcile(said, answered)
+    expected = FactTimeline(said, answered).book.facts()
     mixed_said, mixed_answered = [*said, *said[:2]], list(answered)
     shuffled.shuffle(mixed_said)
     shuffled.shuffle(mixed_answered)
-    assert reconcile(mixed_said, mixed_answered) == expected
+    assert FactTimeline(mixed_said, mixed_answered).book.facts() == expected
 
 
 @settings(max_examples=400)
@@ -94,9 +94,9 @@ def test_what_follows_at_the_end_of_a_timeline_gives_the_same_facts(
         else:
             answered.append(replace(item, hlc=f"{number:02}"))
             is_added = timeline.add((), answered[-1:])
-        expected = reconcile(said, answered)
+        expected = FactTimeline(said, answered).book.facts()
         timeline = timeline if is_added else FactTimeline(said, answered)
-        assert timeline.facts() == expected
+        assert timeline.book.facts() == expected
 
 
 @given(st.lists(recorded, max_size=8))
@@ -115,7 +115,11 @@ def test_of_one_bearer_an_exclusive_slot_has_one_fact_and_what_says_a_part_of_it
         )
         for number, item in enumerate(items)
     ]
-    settled = [fact for fact in reconcile(said) if fact.status is FactStatus.ACTIVE and fact.questioned_by is None]
+    settled = [
+        fact
+        for fact in FactTimeline(said).book.facts()
+        if fact.status is FactStatus.ACTIVE and fact.questioned_by is None
+    ]
     editors = [fact for fact in settled if fact.slot == "editor" and fact.about != "unknown"]
     for fact, other in itertools.combinations(editors, 2):
         said_by_both = content_of(fact.statement) & content_of(other.statement)
@@ -129,7 +133,7 @@ def test_what_is_not_the_users_own_word_read_for_certain_is_active_only_by_their
 ) -> None:
     said, _ = history
     certain = {item.fact_id for item in said if item.is_certain}
-    for fact in reconcile(*history):
+    for fact in FactTimeline(*history).book.facts():
         if fact.status is FactStatus.ACTIVE:
             assert fact.origin in (FactOrigin.USER_STATED, FactOrigin.USER_CONFIRMED)
             assert fact.origin is FactOrigin.USER_CONFIRMED or not certain.isdisjoint(fact.statement_ids)
@@ -139,7 +143,7 @@ def test_what_is_not_the_users_own_word_read_for_certain_is_active_only_by_their
 def test_nothing_of_one_event_or_bearer_ends_or_questions_anything_of_the_same_event_or_of_another_bearer(
     history: tuple[list[RecordedStatement], list[FactAnswer]],
 ) -> None:
-    facts = {fact.fact_id: fact for fact in reconcile(history[0])}
+    facts = {fact.fact_id: fact for fact in FactTimeline(history[0]).book.facts()}
     for fact in facts.values():
         newer = facts.get(fact.superseded_by or fact.questioned_by or "")
         if newer is not None:
@@ -151,7 +155,7 @@ def test_nothing_of_one_event_or_bearer_ends_or_questions_anything_of_the_same_e
 def test_a_question_names_a_newer_sentence_and_only_an_active_fact_has_one(
     history: tuple[list[RecordedStatement], list[FactAnswer]],
 ) -> None:
-    facts = {fact.fact_id: fact for fact in reconcile(*history)}
+    facts = {fact.fact_id: fact for fact in FactTimeline(*history).book.facts()}
     for fact in facts.values():
         if fact.questioned_by is not None:
             assert fact.status is FactStatus.ACTIVE
@@ -163,7 +167,7 @@ def test_a_question_names_a_newer_sentence_and_only_an_active_fact_has_one(
 def test_every_firm_statement_belongs_to_a_fact_as_evidence(
     history: tuple[list[RecordedStatement], list[FactAnswer]],
 ) -> None:
-    facts = reconcile(*history)
+    facts = FactTimeline(*history).book.facts()
     evidence = {event_id for fact in facts for event_id in fact.evidence}
     firm = {item.event_id for item in history[0] if not item.statement.is_tentative}
     assert firm <= evidence <= {item.event_id for item in history[0]}

@@ -1,6 +1,6 @@
 """The lines that the block of a system prompt may have."""
 
-import dataclasses
+from msgspec import structs
 
 from sync.context.block_lines import FACTS, LATE, LIKELY, OWN, block_lines
 from sync.context.known_facts import KnownFacts
@@ -49,7 +49,7 @@ TEXT = """\
 **最后更新**：2026/11/21 10:00:00
 """
 IDS = ["ent_0", "ent_1", "ent_2", "ent_3", "evt_1.q", "evt_1.a", "evt_2.q", "evt_2.a", "evt_3.q", "evt_3.a", "ent_8"]
-ALLERGY = dataclasses.replace(
+ALLERGY = structs.replace(
     fact("diet.allergy"), statement="我对花生过敏", statement_ids=("f1",), evidence=("evt_2",), about="sister"
 )
 
@@ -76,18 +76,18 @@ def test_facts_have_their_month_and_whom_they_are_about_and_nothing_stands_twice
 
 
 def test_a_questioned_allergy_stands_with_the_newer_sentence() -> None:
-    newer = dataclasses.replace(
+    newer = structs.replace(
         fact("other"), fact_id="f2", statement="花生现在能吃了", valid_from="2026-11-25T10:00:00Z"
     )
-    asked = dataclasses.replace(ALLERGY, about="user", questioned_by="f2")
+    asked = structs.replace(ALLERGY, about="user", questioned_by="f2")
     (line, *_) = block_lines(loaded(), KnownFacts([asked, newer]), lambda _: 0.3)
     assert line.text == "我对花生过敏（2026-11，待确认：2026-11-25 又说“花生现在能吃了”）"
     assert line.is_vital
 
 
 def test_what_may_be_a_fact_stands_quoted_with_its_day() -> None:
-    likely = dataclasses.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", statement_ids=("f9",))
-    programs = dataclasses.replace(likely, origin=FactOrigin.AGENT_PROPOSED, statement="总是放行")
+    likely = structs.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", statement_ids=("f9",))
+    programs = structs.replace(likely, origin=FactOrigin.AGENT_PROPOSED, statement="总是放行")
     lines = block_lines(loaded(), KnownFacts([likely, programs]), lambda _: 0.3)
     (line,) = (line for line in lines if line.part == LIKELY)
     assert line.text == "2026-11-01 用户说，待确认：“下周搬去苏州”"

@@ -1,7 +1,6 @@
 """Which items belong to a message."""
 
-import dataclasses
-
+from msgspec import structs
 from msgspec.structs import replace
 
 from sync.context import selection
@@ -35,7 +34,7 @@ def test_without_a_relevant_item_nothing_is_given_and_with_one_the_next_best_are
 
 
 def test_what_states_a_fact_needs_little_and_what_a_program_says_of_the_user_all() -> None:
-    stated = dataclasses.replace(fact("diet.allergy"), statement_ids=("evt_1",), evidence=("evt_2",))
+    stated = structs.replace(fact("diet.allergy"), statement_ids=("evt_1",), evidence=("evt_2",))
     facts = KnownFacts([stated])
     hits = [near(1, 0.2), near(2, 0.2, kind="exchange"), near(3, 0.2, kind="entry")]
     found = selection.relevant_candidates(hits, lambda _: 0.6, facts)

@@ -1,8 +1,7 @@
 """The block of a system prompt, and how long a session keeps it."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from sync.context.block_lines import FACTS, LATE, LIKELY, OWN, BlockLine
 from sync.context.known_facts import KnownFacts
@@ -77,12 +76,12 @@ def test_a_session_keeps_its_block_until_something_in_it_is_gone() -> None:
     assert block.holds([line, RULE, WALLPAPER], facts, 2_000), "something was added"
     assert not block.holds([line, RULE], facts, 1_000), "another limit is another block"
     assert not block.holds([line], facts, 2_000), "removed or erased"
-    replaced = KnownFacts([dataclasses.replace(known, status=FactStatus.SUPERSEDED, superseded_by="other")])
+    replaced = KnownFacts([structs.replace(known, status=FactStatus.SUPERSEDED, superseded_by="other")])
     assert block.holds([RULE], replaced, 2_000), "the next message says what replaced it"
     assert [one.fact_id for one in block.changed(replaced)] == [known.fact_id]
-    doubted = KnownFacts([dataclasses.replace(known, questioned_by="other")])
+    doubted = KnownFacts([structs.replace(known, questioned_by="other")])
     assert block.holds([RULE], doubted, 2_000)
     assert [one.fact_id for one in block.changed(doubted)] == [known.fact_id]
-    withdrawn = KnownFacts([dataclasses.replace(known, status=FactStatus.RETRACTED)])
+    withdrawn = KnownFacts([structs.replace(known, status=FactStatus.RETRACTED)])
     assert not block.holds([RULE], withdrawn, 2_000)
     assert block.ids == {"ent_3", "ent_5"}

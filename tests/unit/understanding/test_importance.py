@@ -1,8 +1,7 @@
 """An exchange matters as much as the most important thing that it states."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sync.understanding.importance import BASE, CORRECTED, SMALL_TALK, estimate_importance
 from sync.understanding.model import Change, FactKind, FactSection, Statement

@@ -1,9 +1,9 @@
 """Facts out of recorded statements and the user's answers."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.understanding.model import (
     REMEMBER,
@@ -19,7 +19,7 @@ from sync.understanding.model import (
     RecordedStatement,
     Statement,
 )
-from sync.understanding.reconcile import reconcile
+from sync.understanding.reconcile import FactTimeline
 
 
 def said(at: int, text: str, *, origin: FactOrigin = FactOrigin.USER_STATED, **fields: Any) -> RecordedStatement:
@@ -38,10 +38,10 @@ def statuses(*items: RecordedStatement | FactAnswer) -> dict[str, str]:
 
 
 def facts_of(*items: RecordedStatement | FactAnswer) -> tuple[Fact, ...]:
-    return reconcile(
+    return FactTimeline(
         [item for item in items if isinstance(item, RecordedStatement)],
         [item for item in items if isinstance(item, FactAnswer)],
-    )
+    ).book.facts()
 
 
 def test_a_newer_statement_of_a_slot_supersedes_the_older_one_and_says_since_when() -> None:

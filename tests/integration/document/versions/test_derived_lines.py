@@ -10,9 +10,9 @@ from sync.document.erasure.erasure import request
 from sync.log.event_types import ENTRY_ADDED, ENTRY_REMOVED, FACT_EDITED, FACT_RETRACTED, MEMORY_FACT, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.model import GLOBAL_PROJECT, EventDraft, Origin, Query
-from sync.understanding.answers import confirmation_draft, edit_draft
+from sync.understanding.answers import edit_draft, verdict_draft
 from sync.understanding.fact_events import statement_drafts
-from sync.understanding.model import Change, FactKind, FactSection, FactStatus, Statement
+from sync.understanding.model import AnswerKind, Change, FactKind, FactSection, FactStatus, Statement
 from sync.understanding.projection import FactProjection, Facts
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 from tests.support import REDACTOR
@@ -113,7 +113,7 @@ class TestShown:
         await harness.memory.reconcile()
         assert line_under(harness.text, "个人情况") == ["- 下周去宁波"]
         assert "FastAPI" not in harness.text.partition("## 重要对话记录")[0]
-        confirmed = confirmation_draft(await facts_of(harness), proposed.event.event_id, REDACTOR)
+        confirmed = verdict_draft(AnswerKind.CONFIRMED, await facts_of(harness), proposed.event.event_id, REDACTOR)
         await harness.log.append([confirmed])
         await harness.memory.reconcile()
         assert line_under(harness.text, "个人情况") == ["- 下周去宁波", "- 喜欢爬山"]

@@ -1,12 +1,12 @@
 """A fact of one device is changed by another one only if that is admitted, whatever the event is called."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sync.log.devices.device_registry import DeviceRegistry, RegisteredDevice
 from sync.log.devices.device_view import DeviceView
@@ -21,7 +21,7 @@ from sync.understanding.model import (
     RecordedStatement,
     Statement,
 )
-from sync.understanding.reconcile import FactTimeline, reconcile
+from sync.understanding.reconcile import FactBook, FactTimeline
 
 HOME, THIEF = "home", "thief"
 
@@ -73,9 +73,9 @@ def facts_of(*items: RecordedStatement | FactAnswer, admitted: DeviceView = ADMI
     return {fact.statement: str(fact.status) for fact in timeline(*items, admitted=admitted).facts()}
 
 
-def timeline(*items: RecordedStatement | FactAnswer, admitted: DeviceView = ADMITTED) -> FactTimeline:
+def timeline(*items: RecordedStatement | FactAnswer, admitted: DeviceView = ADMITTED) -> FactBook:
     statements = [one for one in items if isinstance(one, RecordedStatement)]
-    return FactTimeline(statements, [one for one in items if isinstance(one, FactAnswer)], admitted)
+    return FactTimeline(statements, [one for one in items if isinstance(one, FactAnswer)], admitted).book
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -86,7 +86,7 @@ def test_no_event_of_a_device_that_is_not_admitted_changes_a_fact_of_another(nam
     assert (known.statement, known.status, known.valid_until) == (ALLERGY, FactStatus.ACTIVE, None)
     assert known.questioned_by is None
     assert [fact.status for fact in folded.facts()[1:]] in ([], [FactStatus.CANDIDATE])
-    (change,) = folded.changes()
+    (change,) = folded.open_changes()
     assert (change.event_id, change.device_id, change.before) == (attack.change_id, THIEF, (ALLERGY,))
     assert (change.waits, change.is_vital) == (True, True)
 
@@ -94,15 +94,15 @@ def test_no_event_of_a_device_that_is_not_admitted_changes_a_fact_of_another(nam
 @pytest.mark.parametrize("name", ATTACKS)
 def test_it_holds_when_its_device_is_admitted_or_the_user_accepts_it_and_never_when_they_refuse_it(name: str) -> None:
     attack, own = ATTACKS[name], said(1, ALLERGY, HOME)
-    now = reconcile(*_split(own, attack), view_of(HOME, THIEF))
+    now = FactTimeline(*_split(own, attack), view_of(HOME, THIEF)).book.facts()
     untouched = (ALLERGY, FactStatus.ACTIVE, None, None)
     assert (now[0].statement, now[0].status, now[0].valid_until, now[0].questioned_by) != untouched
-    assert reconcile(*_split(own, attack), with_answers(ADMITTED, {attack.change_id: True})) == now
+    assert FactTimeline(*_split(own, attack), with_answers(ADMITTED, {attack.change_id: True})).book.facts() == now
     for devices in (ADMITTED, view_of(HOME, THIEF)):
         refused = timeline(own, attack, admitted=with_answers(devices, {attack.change_id: False}))
         assert (refused.facts()[0].statement, refused.facts()[0].status) == (ALLERGY, FactStatus.ACTIVE)
         assert all(fact.status is FactStatus.RETRACTED for fact in refused.facts()[1:])
-        assert refused.changes() == ()
+        assert refused.open_changes() == ()
 
 
 def test_what_a_revoked_device_changed_before_its_end_holds_and_what_it_changed_later_waits() -> None:
@@ -115,11 +115,11 @@ def test_what_a_revoked_device_changed_before_its_end_holds_and_what_it_changed_
 def test_a_vital_change_of_an_admitted_device_is_named_until_it_is_answered_and_others_are_not() -> None:
     both = view_of(HOME, THIEF)
     vital = timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], admitted=both)
-    assert [(one.before, one.after, one.waits) for one in vital.changes()] == [((ALLERGY,), None, False)]
+    assert [(one.before, one.after, one.waits) for one in vital.open_changes()] == [((ALLERGY,), None, False)]
     answered_before = with_answers(both, {"e2": True})
-    assert timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], admitted=answered_before).changes() == ()
+    assert timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], admitted=answered_before).open_changes() == ()
     theme = [said(1, "我用深色主题", HOME, slot="theme"), said(2, "我用浅色主题", slot="theme")]
-    assert timeline(*theme, admitted=both).changes() == ()
+    assert timeline(*theme, admitted=both).open_changes() == ()
 
 
 def test_no_device_takes_a_fact_away_before_it_is_stated() -> None:
@@ -172,12 +172,12 @@ def test_a_device_changes_its_own_facts_and_an_event_that_nothing_proves_changes
     forged = replace(answered(2, 1, AnswerKind.RETRACTED, HOME), is_proven=False)
     folded = timeline(said(1, ALLERGY, HOME), forged)
     assert [str(fact.status) for fact in folded.facts()] == ["active"]
-    assert [one.is_proven for one in folded.changes()] == [False]
+    assert [one.is_proven for one in folded.open_changes()] == [False]
 
 
 def test_a_change_whose_fact_is_gone_waits_no_longer() -> None:
     removed = answered(3, 1, AnswerKind.RETRACTED, HOME)
-    assert timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], removed).changes() == ()
+    assert timeline(said(1, ALLERGY, HOME), ATTACKS["retracted"], removed).open_changes() == ()
 
 
 items = st.one_of(

@@ -1,9 +1,9 @@
 """What a newer statement does to an older one."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sync.understanding.changes.effects import Effect, effect_of
 from sync.understanding.model import Change, FactKind, FactSection, Level, Statement

@@ -9,8 +9,9 @@ import pytest
 from sync.understanding.model import Level
 from sync.understanding.reading import scorer
 from sync.understanding.reading.segments import read_sentences
-from sync.understanding.reading.sentence_features import GAINS, compose, keys_of, read_features
+from sync.understanding.reading.sentence_features import GAINS, keys_of, read_features
 from sync.understanding.reading.weights import load_weights
+from tests.fit_understanding.data import compose
 
 ROWS = Path(__file__).parents[3] / "data" / "statements"
 
@@ -27,21 +28,21 @@ def read(message: str, previous: str = "") -> tuple[scorer.Score, ...]:
 def test_what_the_user_says_of_themselves_is_likely_at_least(message: str) -> None:
     (one,) = read(message)
 
-    assert scorer.level_of(one) in set(Level)
+    assert one.level in set(Level)
     assert one.own > 0.5
     assert one.importance >= 0.3
 
 
 @pytest.mark.parametrize("message", ["今天天气怎么样？", "hello", "write a poem about the sea", "谢谢", "12*13"])
 def test_what_states_nothing_has_no_level(message: str) -> None:
-    assert [scorer.level_of(one) for one in read(message)] == [None]
+    assert [one.level for one in read(message)] == [None]
 
 
 def test_the_same_clause_is_less_the_users_own_in_the_words_of_another() -> None:
     own, quoted = read("我对花生过敏"), read("群里有人说我对花生过敏，怎么回")
 
     assert quoted[0].own < own[0].own
-    assert scorer.level_of(quoted[0]) is None
+    assert quoted[0].level is None
 
 
 def test_each_sentence_has_a_score_however_many_there_are() -> None:

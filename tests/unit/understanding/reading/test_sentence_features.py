@@ -1,7 +1,8 @@
 """What the scorer sees of a message."""
 
 from sync.understanding.reading.segments import read_sentences
-from sync.understanding.reading.sentence_features import compose, cut, grams, language_of, read_features
+from sync.understanding.reading.sentence_features import cut, grams, language_of, read_features
+from tests.fit_understanding.data import compose
 
 WORDS = {"花生": "0120", "过敏": "0131", "花": "0990"}
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sync.understanding.reading.weights import FOLDER, LANGUAGES, load_weights, pack_weights
+from sync.understanding.reading.weights import FOLDER, LANGUAGES, load_weights
+from tests.fit_understanding.quantise import pack_weights
 
 HEADER = {
     "units": 2,
