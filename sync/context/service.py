@@ -348,6 +348,6 @@ def _importance(question: str) -> float:
 
 
 def _is_vital(text: str) -> bool:
-    from sync.understanding.extractor import extract_statements  # noqa: PLC0415 - nearly always all lines fit
+    from sync.understanding.reading.reader import extract_statements  # noqa: PLC0415 - nearly always all lines fit
 
     return any(one.is_vital for one in extract_statements(text))

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from sync.errors import InvalidInput, TooLarge
 from sync.log.model import EventDraft
 from sync.redaction import Redactor
-from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import answer_draft
 from sync.understanding.model import MAX_STATEMENT_LENGTH, AnswerKind, Fact, FactStatus, Statement
 from sync.understanding.projection import Facts
+from sync.understanding.reading.reader import extract_statements
 
 _ID_PREFIX: Final = "evt_"
 _MAX_LISTED: Final = 5  # ids that a hint names

@@ -12,11 +12,10 @@ from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding import store
 from sync.understanding.dates.plan_dates import last_day_of
-from sync.understanding.extractor import extract_statements
 from sync.understanding.fact_events import statement_drafts
 from sync.understanding.likeness import content_of
 from sync.understanding.model import UNKNOWN_BEARER, Change, FactKind, Level, Statement
-from sync.understanding.reading.reader import points_back, remembered
+from sync.understanding.reading.reader import extract_statements, points_back, remembered
 from sync.understanding.reading.segments import read_sentences
 
 
@@ -34,7 +33,7 @@ def fact_extractor(
     statements = [_limited(one, today) for one in read if not _has_placeholder(one.text)]
 
     def add_facts(connection: Transaction, drafts: list[EventDraft]) -> list[EventDraft]:
-        stated = _counting(connection, statements)
+        stated = [one for one in statements if _counts(connection, one)]
         if not stated or not drafts:
             return drafts
         exchange, *messages = drafts
@@ -58,14 +57,10 @@ def _of_turn(turn: store.Turn) -> list[Statement]:
     return [] if found is None else [found]
 
 
-def _counting(connection: Transaction, statements: list[Statement]) -> list[Statement]:
-    """Leave out the changes that no known fact can be meant by."""
-
-    def counts(statement: Statement) -> bool:
-        is_named = statement.slot is not None or statement.change is Change.CORRECTS
-        return not statement.is_tentative or is_named or store.names_fact(connection, content_of(statement.text))
-
-    return [one for one in statements if counts(one)]
+def _counts(connection: Transaction, statement: Statement) -> bool:
+    """Whether a statement says something of itself, or a change that a known fact can be meant by."""
+    is_named = statement.slot is not None or statement.change is Change.CORRECTS
+    return not statement.is_tentative or is_named or store.names_fact(connection, content_of(statement.text))
 
 
 def _limited(statement: Statement, today: date) -> Statement:

@@ -1,32 +1,24 @@
 """A fact while statements and answers are applied to it."""
 
-from dataclasses import dataclass
-
-from sync.understanding.model import Fact, FactOrigin, FactStatus, RecordedStatement, Statement
+from sync.understanding.model import Fact, FactStatus, RecordedStatement
 
 
-@dataclass(slots=True)
 class FactDraft:
-    """A fact so far.
+    """A fact so far: its first statement, and what was said since.
 
-    `devices`: whose words it is made of. `is_removal_admitted`: other devices may not state anew what was retracted.
+    `doubt`: the product of 1 - confidence of its statements. `devices`: whose words it is made of.
+    `is_removal_admitted`: other devices may not state anew what was retracted.
     """
 
-    first: RecordedStatement
-    statement: Statement
-    origin: FactOrigin
-    status: FactStatus
-    valid_from: str
-    evidence: list[str]
-    statement_ids: list[str]
-    doubt: float  # the product of 1 - confidence of its statements
-    devices: set[str]
-    is_admitted: bool = False
-    is_removal_admitted: bool = False
-    valid_until: str | None = None
-    superseded_by: str | None = None
-    questioned_by: str | None = None
-    outdated_part: str | None = None
+    def __init__(self, first: RecordedStatement, status: FactStatus) -> None:
+        self.first, self.statement, self.status = first, first.statement, status
+        self.origin, self.valid_from, self.valid_until = first.origin, first.recorded_at, first.statement.valid_until
+        self.evidence, self.statement_ids, self.devices = [first.event_id], [first.fact_id], {first.device_id}
+        self.doubt = 1.0 - first.statement.confidence
+        self.is_admitted = self.is_removal_admitted = False
+        self.superseded_by: str | None = None
+        self.questioned_by: str | None = None
+        self.outdated_part: str | None = None
 
     @property
     def fact(self) -> Fact:

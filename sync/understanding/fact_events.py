@@ -6,7 +6,7 @@ is no statement.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import fields, replace
@@ -104,23 +104,17 @@ def answer_draft(
     `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
     `door`: where the user answered.
     """
-    payload = dict[str, Any](fact_id=fact_ids[0])
     if len(fact_ids) > MAX_NAMED:  # what is said in every message: the oldest and the newest
         fact_ids = [*fact_ids[: MAX_NAMED // 2], *fact_ids[-MAX_NAMED // 2 :]]
-    if len(fact_ids) > 1:
-        payload["also_ids"] = list(fact_ids[1:])
-    if statement is not None:
-        payload |= _fields_of(statement)
-    if superseded_by is not None:
-        payload["by_id"] = superseded_by
-    if reason is not None:
-        payload["reason"] = reason
+    first, *others = fact_ids
+    named = {"fact_id": first, "also_ids": others or None, "by_id": superseded_by, "reason": reason}
+    payload = {name: value for name, value in named.items() if value is not None}
+    payload |= {} if statement is None else _fields_of(statement)
     return EventDraft(type=f"fact_{kind}", payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
 
 
 def _fields_of(statement: Statement) -> dict[str, Any]:
-    named: dict[str, Any] = msgspec.to_builtins(statement, enc_hook=str)  # of clean text
-    return named
+    return cast("dict[str, Any]", msgspec.to_builtins(statement, enc_hook=str))  # of clean text
 
 
 # --- events --------------------------------------------------------------------------------------------------------
@@ -129,17 +123,15 @@ def _fields_of(statement: Statement) -> dict[str, Any]:
 def evidence_of(event: Event) -> str:
     """The exchange in which a fact was stated; the event itself if it names none."""
     evidence = event.payload.get("evidence")
-    named = evidence[0] if isinstance(evidence, list) and evidence else None
-    return named if isinstance(named, str) else event.event_id
+    return (_value(evidence[0], str) if isinstance(evidence, list) and evidence else None) or event.event_id
 
 
 def recorded_statement(event: Event) -> RecordedStatement | None:
     """The statement of a `memory_fact`; None without a text."""
-    statement = parse_statement(event.payload)
-    if event.type != MEMORY_FACT or statement is None:
+    statement = parse_statement(event.payload) if event.type == MEMORY_FACT else None
+    if statement is None:
         return None
-    subject = event.payload.get("subject")
-    is_project = isinstance(subject, str) and subject.startswith(PROJECT_SUBJECT)
+    subject = _value(event.payload.get("subject"), str) or USER_SUBJECT
     return RecordedStatement(
         statement=statement,
         fact_id=event.event_id,
@@ -148,7 +140,7 @@ def recorded_statement(event: Event) -> RecordedStatement | None:
         recorded_at=event.ts,
         device_id=event.device_id,
         origin=_origin_of(event),
-        subject=str(subject) if is_project else USER_SUBJECT,
+        subject=subject if subject.startswith(PROJECT_SUBJECT) else USER_SUBJECT,
         is_proven=event.is_proven,
         has_door=event.door is not None,
     )
@@ -166,7 +158,6 @@ def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
     statement = parse_statement(event.payload) if kind is AnswerKind.EDITED else None
     if kind is AnswerKind.EDITED and statement is None:
         return None
-    by = event.payload.get("by_id")
     return FactAnswer(
         kind=kind,
         fact_id=fact_id,
@@ -174,7 +165,7 @@ def recorded_answer(event: Event, known: Iterable[str]) -> FactAnswer | None:
         hlc=order_of(event),
         recorded_at=event.ts,
         statement=statement,
-        superseded_by=by if isinstance(by, str) else None,
+        superseded_by=_value(event.payload.get("by_id"), str),
         device_id=event.device_id,
         is_proven=event.is_proven,
     )
@@ -191,8 +182,7 @@ def recorded_decisions(event: Event) -> dict[str, bool]:
 
 def answered_ids(event: Event) -> tuple[str, ...]:
     """The ids of the statements that an answer is about."""
-    first, others = event.payload.get("fact_id"), event.payload.get("also_ids")
-    named = [first, *(others if isinstance(others, list) else ())]
+    named = [event.payload.get("fact_id"), *(_value(event.payload.get("also_ids"), list[Any]) or ())]
     return tuple(name for name in named if isinstance(name, str))
 
 

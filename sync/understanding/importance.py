@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from sync.small_talk import is_small_talk
-from sync.understanding.extractor import extract_statements
 from sync.understanding.model import Change, Statement
+from sync.understanding.reading.reader import extract_statements
 from sync.understanding.reading.scorer import score
 from sync.understanding.reading.segments import read_sentences
 

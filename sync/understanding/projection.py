@@ -28,7 +28,6 @@ from sync.log.event_types import (
     FORGET_ENDED,
     HIDING_TYPES,
     HOLDING_TYPES,
-    MEMORY_FACT,
     REGISTRY_TYPES,
 )
 from sync.log.model import CLOUD, Event, changed_by
@@ -278,17 +277,15 @@ def _extended(
 
 
 def _timeline_items(
-    events: Iterable[Event], known: Mapping[str, RecordedStatement]
+    events: Collection[Event], known: Mapping[str, RecordedStatement]
 ) -> tuple[dict[str, RecordedStatement], tuple[FactAnswer, ...]]:
     """The statements and answers of these events, in the order of arrival. `known`: statements read before."""
-    statements: dict[str, RecordedStatement] = {}
-    others: list[Event] = []
-    for event in events:
-        if event.type != MEMORY_FACT:
-            others.append(event)
-        elif (statement := known.get(event.event_id) or recorded_statement(event)) is not None:
-            statements[event.event_id] = statement
-    answers = (answer for event in others if (answer := recorded_answer(event, statements)) is not None)
+    statements = {
+        event.event_id: statement
+        for event in events
+        if (statement := known.get(event.event_id) or recorded_statement(event)) is not None
+    }
+    answers = (answer for event in events if (answer := recorded_answer(event, statements)) is not None)
     return statements, tuple(answers)
 
 

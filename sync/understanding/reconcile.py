@@ -65,7 +65,7 @@ class FactTimeline:
         """Apply one item; False for an answer about a fact that is not known."""
         if isinstance(item, RecordedStatement):
             self.book.state(item)
-        elif self.book.knows(item.fact_id):
+        elif item.fact_id in self.book.names:
             self.book.answer(item)
         else:
             return False
@@ -95,18 +95,15 @@ class FactBook:
         self._guard = ChangeGuard(admitted)
         self._drafts: dict[str, FactDraft] = {}
         self._facts: dict[str, Fact] = {}  # those that did not change since they were asked for
-        self._names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
+        self.names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
         self._active = ActiveFacts()
         self._ordinals: dict[str, int] = {}  # the place of each fact in the order of their first statements
         self._questions: dict[str, set[str]] = {}  # the fact of a newer sentence -> the facts that it questions
 
-    def knows(self, fact_id: str) -> bool:
-        return fact_id in self._names
-
     def state(self, said: RecordedStatement) -> None:
         """Apply one statement."""
-        if said.fact_id in self._names:  # the same statement arrived twice
+        if said.fact_id in self.names:  # the same statement arrived twice
             return
         key = said.subject, statement_key(said.statement.text)
         if (repeated := self._by_key.get(key)) is not None and self._is_repeat(repeated, said):
@@ -116,21 +113,11 @@ class FactBook:
         effects = self._effects_of(said.fact_id, said, said.statement) if is_trusted else _Effects()
         if is_trusted and said.statement.is_tentative and not effects.questioned:
             return
-        self._names[said.fact_id] = said.fact_id
+        self.names[said.fact_id] = said.fact_id
         self._by_key[key] = said.fact_id
         self._ordinals[said.fact_id] = len(self._ordinals)
-        self._drafts[said.fact_id] = FactDraft(
-            first=said,
-            statement=said.statement,
-            origin=said.origin,
-            status=FactStatus.RETRACTED if is_refused else FactStatus.CANDIDATE,
-            valid_from=said.recorded_at,
-            evidence=[said.event_id],
-            statement_ids=[said.fact_id],
-            doubt=1.0 - said.statement.confidence,
-            devices={said.device_id},
-            valid_until=said.statement.valid_until,
-        )
+        status = FactStatus.RETRACTED if is_refused else FactStatus.CANDIDATE
+        self._drafts[said.fact_id] = FactDraft(said, status)
         if said.is_certain and not is_refused and not effects.is_contradiction:
             self._activate(said.fact_id, said, said.statement, effects)
         elif effects.questioned and self._may_change(
@@ -140,7 +127,7 @@ class FactBook:
 
     def answer(self, given: FactAnswer) -> None:
         """Apply one answer to its fact, unless it waits or was refused."""
-        fact_id = self._names[given.fact_id]
+        fact_id = self.names[given.fact_id]
         draft = self._draft_to_change(fact_id)
         match given.kind:
             case AnswerKind.REJECTED | AnswerKind.RETRACTED:
@@ -149,12 +136,12 @@ class FactBook:
                     draft.is_removal_admitted = self._admitted.allows(given)
                     draft.devices.add(given.device_id)
             case AnswerKind.SUPERSEDED if draft.status in (FactStatus.ACTIVE, FactStatus.CANDIDATE):
-                by = self._names.get(given.superseded_by or "", given.superseded_by)
+                by = self.names.get(given.superseded_by or "", given.superseded_by)
                 after = self._drafts[by].statement.text if by in self._drafts else None
                 if self._may_change(given, [fact_id], after=after):
                     self._end(fact_id, given.recorded_at, by)
             case AnswerKind.QUESTIONED if draft.status is FactStatus.ACTIVE:
-                by = self._names.get(given.superseded_by or "", fact_id)
+                by = self.names.get(given.superseded_by or "", fact_id)
                 is_open = by != fact_id and self._drafts[by].status is not FactStatus.RETRACTED
                 if is_open and self._may_change(given, [fact_id], after=self._drafts[by].statement.text):
                     self._question([fact_id], by)
@@ -204,7 +191,7 @@ class FactBook:
     def _add_evidence(self, fact_id: str, said: RecordedStatement) -> None:
         """Add a repeated statement. The user's own words make a candidate active, a retracted fact only their wish."""
         draft = self._draft_to_change(fact_id)
-        self._names[said.fact_id] = fact_id
+        self.names[said.fact_id] = fact_id
         draft.statement_ids.append(said.fact_id)
         if said.event_id not in draft.evidence:
             draft.evidence.append(said.event_id)

@@ -19,10 +19,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Final
 
-from sync.understanding.extractor import extract_statements
 from sync.understanding.importance import estimate_importance
 from sync.understanding.model import Fact, FactOrigin, FactSection, FactStatus, Level, RecordedStatement, Statement
 from sync.understanding.reading.certain_forms import find_forms
+from sync.understanding.reading.reader import extract_statements
 from sync.understanding.reading.segments import read_sentences
 from sync.understanding.reading.sentence_features import language_of
 from sync.understanding.reading.weights import FOLDER, LANGUAGES

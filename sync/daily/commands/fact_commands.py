@@ -13,7 +13,7 @@ from sync.log.model import Event
 from sync.redaction import KINDS, Redactor, placeholder
 from sync.understanding.model import MAX_REMEMBERED, REMEMBER, USER_SUBJECT, Fact, FactStatus
 from sync.understanding.reading.introductions import asks
-from sync.understanding.reading.reader import read_statements, remembered
+from sync.understanding.reading.reader import extract_statements, remembered
 from sync.understanding.reading.segments import read_sentences
 from sync.understanding.service import FactService
 
@@ -32,7 +32,7 @@ class FactReply(msgspec.Struct, frozen=True):
 def read_wish(message: str) -> SpokenCommand | None:
     """The wish to remember its words that a message is; None if it also says or asks something else."""
     sentences = read_sentences(message)
-    wishes = [one.text for one in read_statements(message) if one.reader == REMEMBER]
+    wishes = [one.text for one in extract_statements(message) if one.reader == REMEMBER]
     flat = " ".join(message.split())
     at = flat.find(wishes[0]) if wishes else -1
     if at < 0 or at > len(sentences[0].text) or asks(wishes[-1]):

@@ -135,7 +135,7 @@ def _vital_first(document: MemoryDocument, preferences: list[_PromptUnit], budge
     texts = {unit.blocks: document.blocks[unit.blocks[0]].text for unit in preferences}
     if sum(map(len, texts.values())) < budget // 2:
         return preferences
-    from sync.understanding.extractor import extract_statements  # noqa: PLC0415 - nearly always all fit
+    from sync.understanding.reading.reader import extract_statements  # noqa: PLC0415 - nearly always all fit
 
     def is_vital(unit: _PromptUnit) -> bool:
         text = unescape_markdown(texts[unit.blocks].lstrip().removeprefix("- "))

@@ -1,6 +1,6 @@
 """What devices changed in the facts of others: what waits for the user, what is named, and the user's answers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -70,7 +70,8 @@ class ForeignChangeService:
             facts = self._projection.read(connection)
             foreign = [one for one in facts.changes if one.device_id not in self._own or not one.is_proven]
             ids = tuple(dict.fromkeys(_chosen(foreign, facts, names, accepted=accepted)))
-            drafts = [self._draft(part, accepted=accepted) for part in _parts(ids)]
+            parts = (ids[start : start + IDS_PER_ANSWER] for start in range(0, len(ids), IDS_PER_ANSWER))
+            drafts = [self._draft(part, accepted=accepted) for part in parts]
             if drafts:
                 self._log.append_in(connection, drafts)
             return ids
@@ -132,13 +133,9 @@ def _chosen(changes: Sequence[ForeignChange], facts: Facts, names: Sequence[str]
 
 def _is_vital(change: ForeignChange) -> bool:
     """Whether a change is about identity, health or safety: by its facts, or by its own words whatever it claims."""
-    from sync.understanding.extractor import extract_statements  # noqa: PLC0415 - not before something waits
+    from sync.understanding.reading.reader import extract_statements  # noqa: PLC0415 - not before something waits
 
     return change.is_vital or any(one.is_vital for one in extract_statements(change.after or ""))
-
-
-def _parts(ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (ids[start : start + IDS_PER_ANSWER] for start in range(0, len(ids), IDS_PER_ANSWER))
 
 
 def _to_json(change: ForeignChange) -> ForeignChangeJson:

@@ -14,27 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_DIGITS: Final = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
-_DAYS: Final = {
-    **{name: number for number, name in enumerate("一二三四五六日")},
-    **{name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))},
-    "天": 6,
-}
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_YEARS: Final = {"": 0, "今年": 0, "明年": 1, "后年": 2, "next": 1}
-_NEAR_DAYS: Final = {
-    **dict.fromkeys(("今天", "今晚", "today", "tonight"), 0),
-    **dict.fromkeys(("明天", "明晚", "tomorrow"), 1),
-    "后天": 2,
-    "大后天": 3,
-}
-_NUMBER: Final = r"\d{1,2}|[一二三四五六七八九十]{1,3}"
-_MONTH: Final = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
-_RECURS: Final = re.compile(r"(?i)每|\bevery\b|\beach\b|\balways\b")
-_LASTS: Final = re.compile(rf"(?P<n>{_NUMBER})天|(?i:\bfor (?P<m>\d{{1,2}}) days\b)")
+_DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_DIGITS: Final[dict[str, int]] = _DATA["digits"]
+_DAYS: Final[dict[str, int]] = _DATA["days"]
+_MONTHS: Final[dict[str, int]] = _DATA["months"]
+_YEARS: Final[dict[str, int]] = _DATA["years"]
+_NEAR_DAYS: Final[dict[str, int]] = _DATA["near_days"]
+_RECURS: Final = re.compile(_DATA["parts"]["recurs"])
 
 Match = re.Match[str]
 
@@ -44,17 +30,22 @@ def last_day_of(text: str, today: date) -> date | None:
     if _RECURS.search(text):
         return None
     found = [day for pattern, read in _forms() for match in pattern.finditer(text) if (day := _day(read, match, today))]
-    lasts, days = _LASTS.search(text), 0
+    lasts, days = _compiled(_DATA["parts"]["lasts"]).search(text), 0
     with suppress(KeyError):  # no number: 周五一天
         days = _number(lasts["n"] or lasts["m"]) if lasts is not None else 0
     return max(found) + timedelta(days=days) if found else None
 
 
 @cache
-def _forms() -> tuple[tuple[re.Pattern[str], Callable[[Match, date], date]], ...]:
-    forms = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["form"]
-    patterns = (one["pattern"].replace("{number}", _NUMBER).replace("{month}", _MONTH) for one in forms)
-    return tuple((re.compile(pattern), _READERS[one["reads"]]) for pattern, one in zip(patterns, forms, strict=True))
+def _forms() -> list[tuple[re.Pattern[str], Callable[[Match, date], date]]]:
+    return [(_compiled(one["pattern"]), _READERS[one["reads"]]) for one in _DATA["form"]]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    for name in ("number", "month"):
+        pattern = pattern.replace(f"{{{name}}}", _DATA["parts"][name])
+    return re.compile(pattern)
 
 
 def _day(read: Callable[[Match, date], date], match: Match, today: date) -> date | None:
@@ -93,7 +84,7 @@ def _day_of_year(match: Match, today: date) -> date:
     """明年3月12日, 21 May, in June, 2026-03-12."""
     named, month, day = match["year"], match["month"], match["day"]
     year = None if not named else today.year + _YEARS[named] if named in _YEARS else int(named)
-    number = _MONTHS.index(month[:3].lower()) + 1 if month.isalpha() and month.isascii() else _number(month)
+    number = _MONTHS.get(month[:3].lower()) or _number(month)
     return _in_month(year, number, _number(day) if day else None, today)
 
 

@@ -108,14 +108,14 @@ class ClauseBearer(msgspec.Struct, frozen=True):
         return self.explicit or self.carried
 
 
-def clause_bearers(message: str, sentences: Sequence[Sentence]) -> list[list[ClauseBearer]]:
+def clause_bearers(sentences: Sequence[Sentence]) -> list[list[ClauseBearer]]:
     """Whom each clause of each sentence is about. A sentence begins with the user, or with whom a pronoun names."""
     found: list[list[ClauseBearer]] = []
     antecedent: str | None = None
     for sentence in sentences:
         carried, row = USER_SUBJECT, []
-        for clause in sentence.clauses:
-            explicit = explicit_bearer(message[clause.start : clause.end], antecedent)
+        for at in range(len(sentence.clauses)):
+            explicit = explicit_bearer(sentence.clause_text(at), antecedent)
             row.append(ClauseBearer(explicit, carried, antecedent))
             carried = explicit or carried
             if explicit not in {None, USER_SUBJECT, UNKNOWN_BEARER}:

@@ -5,7 +5,7 @@ The forms are data (`rules.toml`), judged by class on labelled messages. One eng
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -15,7 +15,7 @@ import msgspec
 from sync.understanding.model import REMEMBER, UNKNOWN_BEARER, USER_SUBJECT, FactKind, FactSection
 from sync.understanding.reading import bearers
 from sync.understanding.reading.introductions import asks
-from sync.understanding.reading.segments import Sentence
+from sync.understanding.reading.segments import Sentence, has_chinese
 
 # Forms that describe other people as often as the user.
 BEARERS_CLASSES: Final = frozenset(
@@ -30,7 +30,6 @@ _REQUEST: Final = re.compile(
 _ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that count behind a form too
 _STANDING: Final = "wish"  # the class of standing wishes
 _TAG: Final = re.compile(r"(?i)[\s,，]*(?:好吗|行吗|可以吗|好不好|行不行|ok(?:ay)?)[\s?？]*$")
-_CJK: Final = re.compile(r"[\u3400-\u9fff]")
 
 
 class CertainForm(msgspec.Struct, frozen=True):
@@ -67,13 +66,13 @@ class FoundForm(msgspec.Struct, frozen=True):
 def find_forms(message: str, sentences: Sequence[Sentence]) -> list[FoundForm]:
     """The forms in the clauses that are the user's own by their form, in their order; of a question only wishes."""
     found: list[FoundForm] = []
-    about = bearers.clause_bearers(message, sentences)
+    about = bearers.clause_bearers(sentences)
     for number, sentence in enumerate(sentences):
         for place, clause in enumerate(sentence.clauses):
             if clause.foreign is None:
                 forms = list(_read_clause(message, sentence, number, place, about[number][place]))
                 if clause.is_question:
-                    text = message[clause.start : clause.end]
+                    text = sentence.clause_text(place)
                     asked = {REMEMBER} if _is_wish(text) else set()
                     asked |= {_STANDING} if _is_tagged(text) else set()
                     forms = [one for one in forms if one.form.form_class in asked]
@@ -102,10 +101,8 @@ def certain_forms() -> tuple[CertainForm, ...]:
 def _read_clause(
     message: str, sentence: Sentence, number: int, place: int, bearer: bearers.ClauseBearer
 ) -> Iterator[FoundForm]:
-    clause = sentence.clauses[place]
-    text = message[clause.start : min(clause.end, clause.start + MAX_CLAUSE)]
-    language = "zh" if _CJK.search(text) else "en"
-    for form, pattern in _compiled(language):
+    clause, text = sentence.clauses[place], sentence.clause_text(place)[:MAX_CLAUSE]
+    for form, pattern in _compiled(has_chinese(text))[0]:
         if (match := pattern.search(text)) is None:
             continue
         about = USER_SUBJECT
@@ -129,7 +126,7 @@ def is_guarded(message: str, sentence: Sentence, place: int) -> bool:
     whole = message[sentence.start : sentence.end + _AFTER]
     return any(
         pattern.search(whole if name in _ANYWHERE else scope)
-        for name, pattern in _guards("zh" if _CJK.search(scope) else "en").items()
+        for name, pattern in _compiled(has_chinese(scope))[1].items()
     )
 
 
@@ -153,15 +150,12 @@ def _data() -> dict[str, Any]:
 
 
 @cache
-def _guards(language: str) -> Mapping[str, re.Pattern[str]]:
-    return {name: re.compile(f"(?i){text}") for name, text in _data()["guards"][language].items()}
-
-
-@cache
-def _compiled(language: str) -> tuple[tuple[CertainForm, re.Pattern[str]], ...]:
-    relation = bearers.relation_pattern()
-    return tuple(
+def _compiled(is_chinese: bool) -> tuple[list[tuple[CertainForm, re.Pattern[str]]], dict[str, re.Pattern[str]]]:
+    """The rules of a language, and its guards."""
+    language, relation = "zh" if is_chinese else "en", bearers.relation_pattern()
+    rules = [
         (one, re.compile(("" if one.cased else "(?i)") + one.pattern.replace("{relation}", relation)))
         for one in certain_forms()
         if one.id.startswith(language)
-    )
+    ]
+    return rules, {name: re.compile(f"(?i){text}") for name, text in _data()["guards"][language].items()}

@@ -1,7 +1,7 @@
 """Turn a message into statements: sentences by form, certain forms, and the scorer. Pure, under 5 ms for a message."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -58,6 +58,17 @@ _POINTS_BACK: Final = re.compile(
 )
 
 
+class _Message(msgspec.Struct, frozen=True):
+    """What is read in a message. `is_mixed`: it also has words of others, or a work on them."""
+
+    text: str
+    sentences: Sequence[Sentence]
+    forms: Sequence[FoundForm]
+    scores: Sequence[scorer.Score | None]
+    bearers: Sequence[Sequence[ClauseBearer]]
+    is_mixed: bool
+
+
 class _Choice(msgspec.Struct, frozen=True):
     """What states something: the clauses `first` to `last` of a sentence, and the one of them that says it best."""
 
@@ -67,28 +78,28 @@ class _Choice(msgspec.Struct, frozen=True):
     last: int
     level: Level
     form: FoundForm | None = None
-    score: scorer.Score | None = None
 
 
-def read_statements(message: str, previous: str = "") -> list[Statement]:
+def extract_statements(message: str, previous: str = "") -> list[Statement]:
     """The statements of a message, in its order. `previous`: the assistant's turn before it."""
     sentences = read_sentences(message)
     if not sentences:
         return []
-    forms = find_forms(message, sentences)
-    scores = scorer.score(message, previous, sentences)
-    bearers = clause_bearers(message, sentences)
-    found = _remembered(message, sentences, forms)
-    read: set[int] = set()
-    for choice in _choices(message, sentences, forms, scores, bearers):
-        read.add(choice.sentence)
-        statement = _statement(message, sentences[choice.sentence], choice, bearers[choice.sentence])
+    has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
+    read = _Message(
+        message,
+        sentences,
+        find_forms(message, sentences),
+        scorer.score(message, previous, sentences) or [None] * len(sentences),
+        clause_bearers(sentences),
+        has_foreign or names_another(message),
+    )
+    found, chosen = _remembered(read), list(_choices(read))
+    for choice in chosen:
+        statement = _statement(read, choice)
         if statement is not None and all(statement.text not in one.text for one in found):
             found.append(statement)
-    found += _unread_changes(
-        message, [one for at, one in enumerate(sentences) if at not in read and _is_own(scores, at)]
-    )
-    return found[:MAX_STATEMENTS]
+    return [*found, *_unread_changes(read, {choice.sentence for choice in chosen})][:MAX_STATEMENTS]
 
 
 def points_back(message: str) -> bool:
@@ -104,40 +115,43 @@ def remembered(text: str, level: Level = Level.CERTAIN) -> Statement | None:
     if not words:
         return None
     sentences = read_sentences(words)
-    forms = [one for one in find_forms(words, sentences) if not one.is_wish]
-    bearers = clause_bearers(words, sentences)
-    form = forms[0] if forms else None
-    kind = form.form.kind if form is not None else FactKind.KNOWLEDGE
+    form = next((one for one in find_forms(words, sentences) if not one.is_wish), None)
+    bearers = clause_bearers(sentences)
     about = form.about if form is not None else bearers[0][0].about if bearers else USER_SUBJECT
-    change, former = find_change(words)
+    kind = form.form.kind if form is not None else FactKind.KNOWLEDGE
+    stated = _stated(words, words, kind, about, form)
+    return replace(stated, level=level, importance=_VITAL, reader=REMEMBER)
+
+
+def _stated(text: str, words: str, kind: FactKind, about: str, form: FoundForm | None) -> Statement:
+    """A statement with what its text says of it. `words`: the clause that says it best."""
+    change, former = find_change(text)
     return Statement(
-        text=words,
+        text=text,
         kind=kind,
-        section=(form.form.section if form is not None else None) or section_of(words, kind, about),
+        section=(form.form.section if form is not None else None) or section_of(text, kind, about),
         slot=form.slot if form is not None and form.slot else topic_slot(words, kind),
         is_negative=_NEGATED.search(words) is not None,
         change=change,
         former=former,
         about=about,
-        level=level,
-        importance=_VITAL,
-        reader=REMEMBER,
     )
 
 
-def _remembered(message: str, sentences: Sequence[Sentence], forms: Sequence[FoundForm]) -> list[Statement]:
+def _remembered(read: _Message) -> list[Statement]:
     """What the message asks to be remembered: the words after the wish, else the sentence that it points back to."""
     found: list[Statement | None] = []
-    for one in forms:
+    for one in read.forms:
         if not one.is_wish:
             continue
-        sentence = sentences[one.sentence]
-        if not _POINTS_BACK.match(message[one.start : sentence.end]):
-            found.append(remembered(message[one.start : sentence.end]))
+        sentence = read.sentences[one.sentence]
+        words = read.text[one.start : sentence.end]
+        if not _POINTS_BACK.match(words):
+            found.append(remembered(words))
             continue
-        is_head = message[one.start : sentence.end].rstrip().endswith((":", "：")) and one.sentence + 1 < len(sentences)
-        before = message[sentence.start : sentence.clauses[one.clause].start].strip(_EDGES)
-        other = sentences[one.sentence + 1 if is_head else one.sentence - 1] if is_head or one.sentence else None
+        is_head = words.rstrip().endswith((":", "：")) and one.sentence + 1 < len(read.sentences)
+        before = read.text[sentence.start : sentence.clauses[one.clause].start].strip(_EDGES)
+        other = read.sentences[one.sentence + 1 if is_head else one.sentence - 1] if is_head or one.sentence else None
         if before:
             found.append(remembered(before))
         elif other is not None and other.foreign is None:
@@ -145,18 +159,14 @@ def _remembered(message: str, sentences: Sequence[Sentence], forms: Sequence[Fou
     return [one for one in found if one is not None]
 
 
-def _is_own(scores: Sequence[scorer.Score] | None, at: int) -> bool:
-    return scores is None or scores[at].own >= _RATHER_OWN
-
-
-def _unread_changes(message: str, sentences: Sequence[Sentence]) -> Iterator[Statement]:
+def _unread_changes(read: _Message, chosen: Collection[int]) -> Iterator[Statement]:
     """What only says that something changed: it counts if it questions a fact that is known."""
-    if names_another(message):
+    if names_another(read.text):
         return
-    for sentence in sentences:
-        is_own = sentence.foreign is None and not sentence.is_question
-        if is_own and len(sentence.text) <= MAX_STATEMENT_LENGTH:
-            about = clause_bearers(message, [sentence])[0][0].about
+    for at, (sentence, score) in enumerate(zip(read.sentences, read.scores, strict=True)):
+        is_own = sentence.foreign is None and not sentence.is_question and (score is None or score.own >= _RATHER_OWN)
+        if at not in chosen and is_own and len(sentence.text) <= MAX_STATEMENT_LENGTH:
+            about = clause_bearers([sentence])[0][0].about
             unread = unread_change(" ".join(sentence.text.strip(_EDGES).split()), about)
             if unread is not None:
                 yield replace(unread, reader=FORMS)
@@ -165,70 +175,43 @@ def _unread_changes(message: str, sentences: Sequence[Sentence]) -> Iterator[Sta
 # --- which sentences -----------------------------------------------------------------------------------------------
 
 
-def _choices(
-    message: str,
-    sentences: Sequence[Sentence],
-    forms: Sequence[FoundForm],
-    scores: Sequence[scorer.Score] | None,
-    bearers: Sequence[Sequence[ClauseBearer]],
-) -> Iterator[_Choice]:
-    has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
-    is_mixed = has_foreign or names_another(message)
-    wishes = {one.sentence for one in forms if one.is_wish}
-    for number, sentence in enumerate(sentences):
+def _choices(read: _Message) -> Iterator[_Choice]:
+    wishes = {one.sentence for one in read.forms if one.is_wish}
+    for number, sentence in enumerate(read.sentences):
         if sentence.foreign is not None:
             continue
-        score = None if scores is None else scores[number]
-        parts = _parts([one for one in forms if one.sentence == number and not one.is_wish])
+        parts = _parts([one for one in read.forms if one.sentence == number and not one.is_wish])
         if parts:
-            yield from _of_forms(number, sentence, parts, score, bearers[number], is_mixed=is_mixed)
-        elif number not in wishes and score is not None:
-            choice = _of_score(message, number, sentence, score, bearers[number], is_mixed=is_mixed)
-            if choice is not None:
-                yield choice
+            yield from _of_forms(read, number, parts)
+        elif number not in wishes and (choice := _of_score(read, number)) is not None:
+            yield choice
 
 
-def _of_forms(
-    number: int,
-    sentence: Sentence,
-    parts: Sequence[FoundForm],
-    score: scorer.Score | None,
-    bearers: Sequence[ClauseBearer],
-    *,
-    is_mixed: bool,
-) -> Iterator[_Choice]:
+def _of_forms(read: _Message, number: int, parts: Sequence[FoundForm]) -> Iterator[_Choice]:
     """The statements of the forms in a sentence: it is parted where the next one begins."""
+    sentence = read.sentences[number]
     is_field = sentence.form is LineForm.FIELD and not is_own_head(sentence.text.partition("：")[0])
     for place, form in enumerate(parts):
-        says_i = bearers[form.clause].explicit == USER_SUBJECT
-        if (level := _level_of_form(form, score, is_mixed=is_mixed, says_i=says_i)) is not None:
+        if (level := _level_of_form(read, form)) is not None:
             first = form.clause if place else 0
             last = parts[place + 1].clause - 1 if place + 1 < len(parts) else len(sentence.clauses) - 1
             level = Level.LIKELY if is_field else level  # the name before the colon may be a speaker's
-            yield _Choice(number, form.clause, first, last, level, form, score)
+            yield _Choice(number, form.clause, first, last, level, form)
 
 
-def _of_score(
-    message: str,
-    number: int,
-    sentence: Sentence,
-    score: scorer.Score,
-    bearers: Sequence[ClauseBearer],
-    *,
-    is_mixed: bool,
-) -> _Choice | None:
+def _of_score(read: _Message, number: int) -> _Choice | None:
     """A sentence as the scorer reads it. One that names its subject, and nothing in doubt, needs less to be certain."""
+    sentence, score = read.sentences[number], read.scores[number]
     heads = max((at for at, one in enumerate(sentence.clauses) if one.foreign is Foreign.INTRODUCED), default=0)
     own = [at for at, one in enumerate(sentence.clauses) if one.foreign is None and at >= heads]
     stating = [at for at in own if not sentence.clauses[at].is_question]
-    if not stating:
+    if not stating or score is None:
         return None
-    best = score.clause if score.clause in stating else stating[0]
-    level = score.level
-    names_subject = bearers[best].explicit not in {None, UNKNOWN_BEARER}
-    if score.keep >= _PLAIN_KEEP and names_subject and not is_mixed and not is_guarded(message, sentence, best):
+    best, level = score.clause if score.clause in stating else stating[0], score.level
+    is_plain = read.bearers[number][best].explicit not in {None, UNKNOWN_BEARER} and not read.is_mixed
+    if score.keep >= _PLAIN_KEEP and is_plain and not is_guarded(read.text, sentence, best):
         level = Level.CERTAIN
-    return None if level is None else _Choice(number, best, 0, len(sentence.clauses) - 1, level, None, score)
+    return None if level is None else _Choice(number, best, 0, len(sentence.clauses) - 1, level)
 
 
 def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
@@ -240,52 +223,41 @@ def _parts(forms: Sequence[FoundForm]) -> list[FoundForm]:
     return certain[:1]
 
 
-def _level_of_form(form: FoundForm, score: scorer.Score | None, *, is_mixed: bool, says_i: bool) -> Level | None:
+def _level_of_form(read: _Message, form: FoundForm) -> Level | None:
     """How sure it is that a form is the user's own and lasting; None if it is not likely.
 
     What concerns health, said as "I" in a message without words of others, is the user's own by that alone.
     """
+    score = read.scores[form.sentence]
     if score is None:
-        return None if form.is_doubtful else Level.LIKELY if is_mixed else Level.CERTAIN
-    level = score.level
+        return None if form.is_doubtful else Level.LIKELY if read.is_mixed else Level.CERTAIN
     if form.is_doubtful:
-        return level
-    is_plain = says_i and not is_mixed and form.form.form_class in _VITAL_CLASSES
-    if is_plain or score.own >= (_OWN_BESIDE_OTHERS if is_mixed else _OWN):
+        return score.level
+    says_i = read.bearers[form.sentence][form.clause].explicit == USER_SUBJECT
+    is_plain = says_i and not read.is_mixed and form.form.form_class in _VITAL_CLASSES
+    if is_plain or score.own >= (_OWN_BESIDE_OTHERS if read.is_mixed else _OWN):
         return Level.CERTAIN
-    return Level.LIKELY if level is not None or score.own >= _RATHER_OWN else None
+    return Level.LIKELY if score.level is not None or score.own >= _RATHER_OWN else None
 
 
 # --- the statement -------------------------------------------------------------------------------------------------
 
 
-def _statement(message: str, sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) -> Statement | None:
+def _statement(read: _Message, choice: _Choice) -> Statement | None:
+    sentence, bearers = read.sentences[choice.sentence], read.bearers[choice.sentence]
+    form, score = choice.form, read.scores[choice.sentence]
     start, end = _span(sentence, choice, bearers)
-    text = " ".join(_TAG.sub("", message[start:end]).strip(_EDGES).split())
+    text = " ".join(_TAG.sub("", read.text[start:end]).strip(_EDGES).split())
     if not text:
         return None
-    clause, form, score = sentence.clauses[choice.clause], choice.form, choice.score
-    words = message[clause.start : clause.end]
     kind = form.form.kind if form is not None else score.kind if score is not None else FactKind.KNOWLEDGE
-    about = _about(form, score, bearers[choice.clause])
-    slot = form.slot if form is not None and form.slot else topic_slot(words, kind)
-    change, former = find_change(text)
     importance = _IMPORTANCE.get(kind, _ORDINARY) if score is None else score.importance
     if form is not None and form.form.form_class in _VITAL_CLASSES:
         importance = max(importance, _VITAL)
-    return Statement(
-        text=text,
-        kind=kind,
-        section=(form.form.section if form is not None else None) or section_of(text, kind, about),
-        slot=slot,
-        is_negative=_NEGATED.search(words) is not None,
-        change=change,
-        former=former,
-        about=about,
-        level=choice.level,
-        importance=importance,
-        reader=FORMS if score is None else scorer.reader_name(message),
-    )
+    reader = FORMS if score is None else scorer.reader_name(read.text)
+    about = _about(form, score, bearers[choice.clause])
+    stated = _stated(text, sentence.clause_text(choice.clause), kind, about, form)
+    return replace(stated, level=choice.level, importance=importance, reader=reader)
 
 
 def _about(form: FoundForm | None, score: scorer.Score | None, bearer: ClauseBearer) -> str:
@@ -320,9 +292,7 @@ def _span(sentence: Sentence, choice: _Choice, bearers: Sequence[ClauseBearer]) 
             first += 1
         while last > choice.clause and clauses[last].end - clauses[first].start > MAX_STATEMENT_LENGTH:
             last -= 1
-    while first < choice.clause and is_link(
-        sentence.text[clauses[first].start - sentence.start : clauses[first].end - sentence.start]
-    ):
+    while first < choice.clause and is_link(sentence.clause_text(first)):
         first += 1
     end = sentence.end if last == len(clauses) - 1 else clauses[last].end
     return clauses[first].start, min(end, clauses[first].start + MAX_STATEMENT_LENGTH)

@@ -55,13 +55,12 @@ _NOTHING: Final = Score(0.0, 0.0, 0.0, importance=0.0)
 
 def score(message: str, previous: str, sentences: Sequence[Sentence]) -> tuple[Score, ...] | None:
     """The score of each sentence; None without weights. Sentences beyond MAX_SENTENCES state nothing."""
-    language = language_of(message)
-    weights = weights_of(language)
+    weights = weights_of(language_of(message))
     if weights is None:
         return None
-    features = read_features(message, previous, sentences, language, weights.words)
+    features = read_features(message, previous, sentences, weights.language, weights.words)
     scores = [
-        _score(weights, hidden, one, message, sentence, language)
+        _score(weights, hidden, one, sentence)
         for hidden, one, sentence in zip(hidden_units(weights, features), features.sentences, sentences, strict=False)
     ]
     return (*scores, *repeat(_NOTHING, len(sentences) - len(scores)))
@@ -132,14 +131,7 @@ def _units(weights: ScorerWeights, groups: dict[str, Sum], start: Sequence[float
 # --- the heads -----------------------------------------------------------------------------------------------------
 
 
-def _score(
-    weights: ScorerWeights,
-    hidden: Sequence[float],
-    one: SentenceFeatures,
-    message: str,
-    sentence: Sentence,
-    language: str,
-) -> Score:
+def _score(weights: ScorerWeights, hidden: Sequence[float], one: SentenceFeatures, sentence: Sentence) -> Score:
     keep = _probability(weights, "keep", hidden)
     level = Level.CERTAIN if keep >= weights.active else Level.LIKELY if keep >= weights.candidate else None
     own, lasting = _probability(weights, "own", hidden), _probability(weights, "lasting", hidden)
@@ -154,7 +146,7 @@ def _score(
         KINDS[kinds.index(max(kinds))],
         ABOUTS[abouts.index(max(abouts))],
         _importance(keep, _shares(weights, "importance", content)[-1]),
-        _best_clause(weights, message, sentence, language),
+        _best_clause(weights, sentence),
         level,
     )
 
@@ -183,14 +175,13 @@ def _importance(keep: float, high: float) -> float:
     return 0.2 + 0.8 * high if high > _MIDDLE else 0.3 + 0.6 * high
 
 
-def _best_clause(weights: ScorerWeights, message: str, sentence: Sentence, language: str) -> int:
+def _best_clause(weights: ScorerWeights, sentence: Sentence) -> int:
     """The clause whose words alone speak most for a statement."""
     if len(sentence.clauses) == 1:
         return 0
 
     def value(at: int) -> float:
-        clause = sentence.clauses[at]
-        groups = clause_groups(message[clause.start : clause.end], language, weights.words)
+        groups = clause_groups(sentence.clause_text(at), weights.language, weights.words)
         return _logits(weights, "lasting", _units(weights, _sums(weights, groups), weights.bias))[0]
 
     own: Iterable[int] = [

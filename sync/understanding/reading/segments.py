@@ -72,11 +72,15 @@ class Sentence(msgspec.Struct, frozen=True):
         """Whether its last clause asks."""
         return self.clauses[-1].is_question
 
+    def clause_text(self, at: int) -> str:
+        """The words of a clause."""
+        return self.text[self.clauses[at].start - self.start : self.clauses[at].end - self.start]
+
 
 _Span = tuple[int, int, Foreign]
 
 CJK: Final = "\u3400-\u9fff"
-_HAS_CJK: Final = re.compile(f"[{CJK}]")
+_CHINESE: Final = re.compile(f"[{CJK}]")
 _PATTERNS: Final = {
     name: re.compile(text)
     for name, text in tomllib.loads(resources.files(__package__).joinpath("segments.toml").read_text("utf-8"))[
@@ -100,6 +104,11 @@ _CUTS: Final = {
     ),
 }
 _LETTER: Final = re.compile(r"[^\W_]")
+
+
+def has_chinese(text: str) -> bool:
+    """Whether a text has a Chinese character."""
+    return _CHINESE.search(text) is not None
 
 
 def read_sentences(message: str) -> tuple[Sentence, ...]:
@@ -153,12 +162,8 @@ def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _clauses(message: str, start: int, end: int) -> tuple[Clause, ...]:
     text = message[start:end]
-    is_chinese = _HAS_CJK.search(text) is not None
-    edges, begin = [], 0
-    for match in _CUTS[is_chinese].finditer(text):
-        edges.append((begin, match.start()))
-        begin = match.end()
-    edges.append((begin, len(text)))
+    cuts = list(_CUTS[has_chinese(text)].finditer(text))
+    edges = zip([0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)], strict=True)
     kept = [edge for left, right in edges for edge in _stripped(text, left, right)]
     asks = introductions.asks(text)
     return tuple(

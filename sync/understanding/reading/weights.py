@@ -28,13 +28,14 @@ Head = list[tuple[float, list[float]]]  # of each answer: its offset, and its we
 class ScorerWeights(msgspec.Struct, frozen=True):
     """The weights of one language. `rows`: of each feature's key. `words`: the class of each word."""
 
+    language: str
     name: str  # the beginning of the file's hash
     units: int
     scale: float
     bias: list[float]
     content_bias: list[float]
     heads: dict[str, Head]
-    calibration: dict[str, tuple[float, float]]  # slope and offset of a head's logit
+    calibration: dict[str, list[float]]  # slope and offset of a head's logit
     active: float  # `keep` from which a sentence is certain
     candidate: float  # and likely
     words: Mapping[str, str]
@@ -70,19 +71,9 @@ def _parse(content: bytes, name: str) -> ScorerWeights:
         for place, pair in enumerate(nibbles[number * width : (number + 1) * width]):
             row |= pairs[pair] << (64 * place)
         rows[int.from_bytes(keys[number * KEY_BYTES : (number + 1) * KEY_BYTES], "big")] = row
-    return ScorerWeights(
-        name,
-        units,
-        header["scale"],
-        header["bias"],
-        header["content_bias"],
-        header["heads"],
-        {head: (slope, offset) for head, (slope, offset) in header["calibration"].items()},
-        header["active"],
-        header["candidate"],
-        dict(pair.split(" ") for pair in zlib.decompress(words).decode().split("\n")),
-        rows,
-    )
+    known = dict(pair.split(" ") for pair in zlib.decompress(words).decode().split("\n"))
+    header |= {"name": name, "words": known, "rows": rows}
+    return ScorerWeights(**{field: header[field] for field in ScorerWeights.__struct_fields__})
 
 
 def _lanes(code_book: Sequence[int], pair: int) -> int:

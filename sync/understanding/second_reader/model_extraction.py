@@ -6,7 +6,7 @@ was recorded for some seconds: sooner if there are several or a session ended, l
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
@@ -41,13 +41,6 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
-    model: LanguageModel
-    source: str
-    max_calls_per_day: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Queue:
     """How many exchanges wait, the place of the newest and of the last end of a session, and the calls of today."""
 
@@ -71,42 +64,33 @@ class ModelExtraction:
         self._redactor = redactor
         self._projection = projection
         self._clock = clock
-        self._offer: _Offer | None = None
+        self._model: LanguageModel | None = None
+        self._status = ModelStatus()
         self._is_withdrawn = False  # what waits on disk is still to be dropped
         self._offered = ChangeCounter()
         self._failures = LogOnce(_log)
-        self._recorded = self._refused = 0
-        self._last_error: str | None = None
 
     def offer(self, model: LanguageModel, *, source: str, max_calls_per_day: int) -> None:
         """Use this model from now on; with 0 calls a day, none: what waits and what is still answered is dropped."""
-        self._offer = _Offer(model, source, max_calls_per_day) if max_calls_per_day > 0 else None
-        self._is_withdrawn |= self._offer is None
+        is_on, most = max_calls_per_day > 0, max(0, max_calls_per_day)
+        self._model = model if is_on else None
+        self._status = replace(self._status, source=source if is_on else "off", max_calls_per_day=most)
+        self._is_withdrawn |= self._model is None
         self._offered.increment()
 
     def add(self, connection: Transaction, exchange: Event) -> None:
         """Let an exchange wait that this transaction records."""
         self._drop_withdrawn(connection)
-        if self._offer is not None:
+        if self._model is not None:
             store.add(connection, exchange.event_id)
 
     async def status(self) -> ModelStatus:
         """The state of the model and what it cost today."""
-        offer = self._offer
-        if offer is None:
-            return ModelStatus(last_error=self._last_error)
+        if self._model is None:
+            return self._status
         queue = await self._log.database.read(self._read_queue)
         _, tokens = await self._log.database.read(self._spent_today)
-        return ModelStatus(
-            source=offer.source,
-            max_calls_per_day=offer.max_calls_per_day,
-            calls=queue.calls,
-            tokens=tokens,
-            waiting=queue.waiting,
-            recorded=self._recorded,
-            refused=self._refused,
-            last_error=self._last_error,
-        )
+        return replace(self._status, calls=queue.calls, tokens=tokens, waiting=queue.waiting)
 
     async def run(self) -> None:
         """Ask about waiting exchanges until cancelled."""
@@ -117,7 +101,7 @@ class ModelExtraction:
             now = asyncio.get_running_loop().time()
             if seen != (seen := max(queue.newest, queue.session_end)):
                 due = now + queue.seconds
-            left = due - now if queue.waiting and self._offer is not None else None
+            left = due - now if queue.waiting and self._model is not None else None
             if left is not None and left <= 0:
                 if await self.ask():
                     continue
@@ -126,20 +110,21 @@ class ModelExtraction:
 
     async def ask(self) -> bool:
         """Ask about one batch; whether that was allowed and succeeded. A failure is logged, and shown in `status`."""
-        offer = self._offer
-        batch = [] if offer is None else await self._log.database.write(self._take_batch, offer.max_calls_per_day)
-        if offer is None or not batch:
+        model, calls = self._model, self._status.max_calls_per_day
+        batch = [] if model is None else await self._log.database.write(self._take_batch, calls)
+        if model is None or not batch:
             return False
         try:
-            await self._ask_about(offer.model, batch)
+            await self._ask_about(model, batch)
         except (ModelFailed, TimeoutError) as error:
-            self._last_error = error.message if isinstance(error, ModelFailed) else "the model did not answer in time"
-            self._failures.report("model", self._last_error)
+            failure = error.message if isinstance(error, ModelFailed) else "the model did not answer in time"
+            self._status = replace(self._status, last_error=failure)
+            self._failures.report("model", failure)
             if not isinstance(error, ModelUnavailable):
                 ids = [one.event_id for one in batch]
                 await self._log.database.write(store.note_tries, ids, MAX_TRIES)
             return False
-        self._last_error = None
+        self._status = replace(self._status, last_error=None)
         self._failures.clear("model")
         return True
 
@@ -148,11 +133,11 @@ class ModelExtraction:
         async with asyncio.timeout(CALL_TIMEOUT):
             answer = await model.complete(build_request(batch, facts, self._clock.now().date().isoformat()))
         reply = read_reply(answer.text)
-        if self._offer is None:
+        if self._model is None:
             return
         recorded, refused = await self._log.database.write(self._record, batch, reply, answer.tokens)
-        self._recorded += recorded
-        self._refused += refused
+        done = self._status
+        self._status = replace(done, recorded=done.recorded + recorded, refused=done.refused + refused)
         if recorded:
             self._log.changed.increment()
 

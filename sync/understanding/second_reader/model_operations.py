@@ -107,9 +107,8 @@ class _Decider:
 
     def _is_beyond_doubt(self, fact: Fact) -> bool:
         """Whether the user confirmed a fact, or it is of identity or health and was stated in another exchange."""
-        is_vital = Statement(fact.statement, fact.kind, fact.section, fact.slot).is_vital
         is_read_here = any(one.event_id in fact.evidence for one in self.exchanges)
-        return fact.origin is FactOrigin.USER_CONFIRMED or (is_vital and not is_read_here)
+        return fact.origin is FactOrigin.USER_CONFIRMED or (fact.is_vital and not is_read_here)
 
     def _answer(self, kind: AnswerKind, fact: Fact, by: str | None = None) -> EventDraft:
         return answer_draft(kind, fact.statement_ids, self.redactor, superseded_by=by, door=None)

@@ -16,7 +16,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sync.understanding.changes.verbs import find_change, unread_change
-from sync.understanding.extractor import extract_statements
 from sync.understanding.model import (
     Fact,
     FactKind,
@@ -28,6 +27,7 @@ from sync.understanding.model import (
     Statement,
 )
 from sync.understanding.reading.bearers import clause_bearers
+from sync.understanding.reading.reader import extract_statements
 from sync.understanding.reading.segments import read_sentences
 from sync.understanding.reconcile import FactTimeline
 
@@ -120,7 +120,7 @@ def _gold(sentence: str) -> Statement:
 
 
 def _bearer(sentence: str) -> str:
-    return clause_bearers(sentence, read_sentences(sentence)[:1])[0][0].about
+    return clause_bearers(read_sentences(sentence)[:1])[0][0].about
 
 
 def _recorded(row: Row, reader: Callable[[Row, str], list[Statement]]) -> Iterator[RecordedStatement]:

@@ -76,9 +76,7 @@ def test_facts_have_their_month_and_whom_they_are_about_and_nothing_stands_twice
 
 
 def test_a_questioned_allergy_stands_with_the_newer_sentence() -> None:
-    newer = structs.replace(
-        fact("other"), fact_id="f2", statement="花生现在能吃了", valid_from="2026-11-25T10:00:00Z"
-    )
+    newer = structs.replace(fact("other"), fact_id="f2", statement="花生现在能吃了", valid_from="2026-11-25T10:00:00Z")
     asked = structs.replace(ALLERGY, about="user", questioned_by="f2")
     (line, *_) = block_lines(loaded(), KnownFacts([asked, newer]), lambda _: 0.3)
     assert line.text == "我对花生过敏（2026-11，待确认：2026-11-25 又说“花生现在能吃了”）"

@@ -9,7 +9,7 @@ MAX_RELATIONS = 150
 
 
 def about(message: str) -> list[str]:
-    return [one.about for row in clause_bearers(message, read_sentences(message)) for one in row]
+    return [one.about for row in clause_bearers(read_sentences(message)) for one in row]
 
 
 def test_the_words_for_relations_are_a_short_list() -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from sync.understanding.model import MAX_REMEMBERED, MAX_STATEMENT_LENGTH, REMEMBER, FactKind, Level
-from sync.understanding.reading.reader import points_back, read_statements, remembered
+from sync.understanding.reading.reader import extract_statements, points_back, remembered
 
 
 def texts(message: str) -> list[str]:
-    return [one.text for one in read_statements(message)]
+    return [one.text for one in extract_statements(message)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_long_sentence_is_cut_at_commas_and_begins_with_its_subject() -> None:
     ],
 )
 def test_what_the_user_asks_to_be_remembered_is_remembered(message: str, expected: str) -> None:
-    (one,) = read_statements(message)
+    (one,) = extract_statements(message)
     assert (one.text, one.reader, one.level) == (expected, REMEMBER, Level.CERTAIN)
 
 
@@ -89,13 +89,13 @@ def test_the_remembered_words_are_cut_and_have_the_slot_of_their_form() -> None:
 
 
 def test_beside_the_words_of_another_a_form_alone_is_only_likely() -> None:
-    alone, beside = read_statements("我对花生过敏"), read_statements("群公告：明天聚餐\n我对花生过敏")
+    alone, beside = extract_statements("我对花生过敏"), extract_statements("群公告：明天聚餐\n我对花生过敏")
     assert [one.level for one in alone] == [Level.CERTAIN]
     assert [one.level for one in beside] == [Level.LIKELY]
 
 
 def test_behind_a_name_and_a_colon_a_form_is_only_likely() -> None:
-    assert [one.level for one in read_statements("小明：以后都用 Vim\n小红：好的")] == [Level.LIKELY]
+    assert [one.level for one in extract_statements("小明：以后都用 Vim\n小红：好的")] == [Level.LIKELY]
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_behind_a_name_and_a_colon_a_form_is_only_likely() -> None:
     ["I'm allergic to peanuts", "I am allergic to penicillin", "我对花生过敏", "I have asthma", "我不能吃海鲜"],
 )
 def test_what_one_says_of_ones_own_health_is_certain_by_its_form(message: str) -> None:
-    (found,) = read_statements(message)
+    (found,) = extract_statements(message)
     assert (found.text, found.level, found.about) == (message, Level.CERTAIN, "user")
 
 
 def test_a_verb_of_writing_after_ones_own_tool_reports_nothing() -> None:
-    (found,) = read_statements("我用 vim 编辑器写代码")
+    (found,) = extract_statements("我用 vim 编辑器写代码")
     assert (found.level, found.slot) == (Level.CERTAIN, "editor")

@@ -9,6 +9,7 @@ from sync.understanding.reading.weights import FOLDER, LANGUAGES, load_weights
 from tests.fit_understanding.quantise import pack_weights
 
 HEADER = {
+    "language": "zh",
     "units": 2,
     "scale": 0.5,
     "code_book": list(range(-8, 8)),

@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync.understanding.extractor import extract_statements
 from sync.understanding.importance import MOST, estimate_importance
 from sync.understanding.model import MAX_REMEMBERED
-from sync.understanding.reading.reader import MAX_STATEMENTS
+from sync.understanding.reading.reader import MAX_STATEMENTS, extract_statements
 
 PIECES = (
     *("我", "我们", "以后", "每天早上", "对花生过敏", "不吃", "喜欢", "住在", "天津", "用", " Vim", "如果", "他说"),
