@@ -911,7 +911,7 @@ export interface SharedNotesJson {
 
 export interface SkippedJson {
   count: number;
-  kind: 'branches' | 'files' | 'hidden' | 'hidden_files' | 'images' | 'other_files' | 'spoken' | 'subagents' | 'thoughts' | 'tools' | 'unreadable';
+  kind: 'branches' | 'files' | 'headings' | 'hidden' | 'hidden_files' | 'images' | 'other_files' | 'spoken' | 'subagents' | 'thoughts' | 'tools' | 'unreadable';
 }
 
 export interface SniffedJson {
@@ -1781,6 +1781,14 @@ export interface Methods {
       passphrase?: string | null;
       /** default false */ dryRun?: boolean;
       /** default false */ mine?: boolean;
+    };
+    result: TakenJson;
+  };
+  /** Import pasted text: each line becomes a fact that waits for the user's answer (`understanding/review`). */
+  'archive/paste': {
+    params: {
+      text: string;
+      /** default false */ dryRun?: boolean;
     };
     result: TakenJson;
   };

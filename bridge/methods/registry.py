@@ -105,6 +105,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("memory/command", "memory.spoken_commands:run_command", timeout=None),
         _row("archive/export", "log.archive:export_archive", timeout=None),
         _row("archive/import", "log.archive:import_archive", timeout=None),
+        _row("archive/paste", "log.archive:paste_archive", timeout=None),
         _row("retention/plan", "log.retention:plan"),
         _row("retention/apply", "log.retention:apply", timeout=None),
         _row("watermarks/get", "log.watermarks:get_watermark"),

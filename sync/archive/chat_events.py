@@ -87,7 +87,7 @@ def _draft_turn_events(
     if keeps_texts and drafts and sides != (redacted.question, redacted.answer):
         text = draft_exchange_text(drafts[0], redacted, intake.redactor, (), tools=False)
         drafts += [text] if text is not None else []
-    return (_as_imported(draft, at, intake.clock) for draft in drafts)
+    return (as_imported(draft, at, intake.clock) for draft in drafts)
 
 
 def _draft_session_event(
@@ -95,10 +95,10 @@ def _draft_session_event(
 ) -> EventDraft:
     digest = hashlib.sha256(f"{chat.program}\n{chat.chat_id}\n{event_type}".encode()).hexdigest()[:32]
     value = {"type": event_type, "payload": payload, "session_id": _session_id_of(chat), "event_id": f"evt_{digest}"}
-    return _as_imported(intake.build(value), at, intake.clock)
+    return as_imported(intake.build(value), at, intake.clock)
 
 
-def _as_imported(draft: EventDraft, at: datetime | None, clock: Clock) -> EventDraft:
+def as_imported(draft: EventDraft, at: datetime | None, clock: Clock) -> EventDraft:
     """Mark a draft as imported, with its day in the user's time zone if the time is known and in the calendar."""
     local = None if at is None else local_day_and_offset(at, clock)
     draft = replace(draft, origin=Origin.IMPORTED, door=Door.IMPORT)

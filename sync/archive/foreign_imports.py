@@ -1,10 +1,11 @@
 """Import files of other programs: exports of conversations, memory files, notes, daily pages, the app's database."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from datetime import date, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ from sync.archive.chat_events import draft_chat_events, split_recorded_turns
 from sync.archive.chat_exports import ImportedChat, read_chats
 from sync.archive.daily_pages import RecordMoment
 from sync.archive.model import ArchiveImportResult, OnProgress, Skipped
+from sync.archive.pasted_lines import draft_pasted_line, memory_texts, read_pasted
 from sync.archive.source_files import SUPPORTED_SOURCES_HINT, ExportPart
 from sync.archive.text_notes import own_day_of, read_note
 from sync.clock import Clock
@@ -149,18 +151,34 @@ class ForeignImports:
         self, path: Path, parts: Sequence[ExportPart] | None, result: ArchiveImportResult, on_progress: OnProgress
     ) -> None:
         """Import an export of Claude or ChatGPT: its `parts`, those of a zip, or one file."""
+        memories = list[str]()
 
         def read(check_cancelled: Callable[[], None]) -> list[ImportedChat]:
             with source_files.open_export(path, result.skipped) if parts is None else nullcontext(parts) as opened:
                 values = source_files.read_values(opened, check_cancelled, result.refuse)
-                return list(read_chats(values, result.skipped))
+                return list(read_chats(_without_memories(values, memories), result.skipped))
 
         chats = await run_cancellable(read)
-        if not chats:
+        for text in memories:
+            result.source = "claude"
+            await self.import_pasted(text, result)
+        if not chats and not memories:
             problem = "there is no conversation of Claude or ChatGPT in it"
             problem = result.refusals[0][1] if result.refusals else problem
             raise InvalidInput(problem, field="path", hint=SUPPORTED_SOURCES_HINT)
         await self._import_chats(chats, result, on_progress)
+
+    async def import_pasted(self, text: str, result: ArchiveImportResult) -> None:
+        """Import a list of what another assistant knows, as facts that wait. Raises TooLarge, InvalidInput."""
+        drafts = await asyncio.to_thread(self._pasted_drafts, text, result)
+        if not drafts:
+            raise InvalidInput("there is no memory in it", field="text", hint="Paste one thing on each line.")
+        await self._new_import().append(drafts, result)
+
+    def _pasted_drafts(self, text: str, result: ArchiveImportResult) -> list[EventDraft]:
+        lines = dict.fromkeys(read_pasted(text, result.skipped))
+        drafts = (draft_pasted_line(line, self._intake, self._clock) for line in lines)
+        return [draft for draft in drafts if draft is not None]
 
     async def _import_chats(
         self, chats: Sequence[ImportedChat], result: ArchiveImportResult, on_progress: OnProgress
@@ -181,6 +199,14 @@ class ForeignImports:
 
     def _new_import(self) -> EventImport:
         return EventImport(self._log, self._intake, self._signer, self._clock)
+
+
+def _without_memories(values: Iterable[object], memories: list[str]) -> Iterator[object]:
+    for value in chain.from_iterable(one if isinstance(one, list) else (one,) for one in values):
+        if texts := memory_texts(value):
+            memories += texts
+        else:
+            yield value
 
 
 def _split_recorded_turns(connection: Transaction, *, chat: ImportedChat) -> ImportedChat:

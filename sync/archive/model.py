@@ -22,6 +22,7 @@ class Skipped(StrEnum):
     HIDDEN = "hidden"  # messages that the program wrote for the model
     BRANCHES = "branches"  # messages of branches that are not shown
     SUBAGENTS = "subagents"  # messages between agents
+    HEADINGS = "headings"  # of a pasted list
     UNREADABLE = "unreadable"  # values of an unknown form
     HIDDEN_FILES = "hidden_files"
     OTHER_FILES = "other_files"  # attachments of a folder, and other files of an export

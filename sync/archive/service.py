@@ -148,6 +148,12 @@ class ArchiveService:
             await foreign.import_text(path, result)
         return result
 
+    async def import_pasted(self, text: str, *, dry_run: bool) -> ArchiveImportResult:
+        """Import pasted text: what another assistant knows. Raises TooLarge, InvalidInput."""
+        result = ArchiveImportResult("pasted", dry_run=dry_run)
+        await self._foreign.import_pasted(text, result)
+        return result
+
     async def _import_archive(
         self, reader: ArchiveReader, dry_run: bool, on_progress: OnProgress, *, is_own: bool, is_mine: bool
     ) -> ArchiveImportResult:

@@ -25,7 +25,7 @@ MAX_JSON_BYTES: Final = 1024 * 1024 * 1024
 READ_SIZE: Final = 1024 * 1024  # bytes read at once
 CONVERSATIONS_FILE: Final = "conversations.json"
 EXPORT_PART: Final = re.compile(  # also conversations-000.json, projects/UUID.json
-    r"(?:\A|/)(?:conversations(?:[-_.]?\d+)?|projects|(?:conversations|projects|design_chats)/[^/]+)\.json\Z"
+    r"(?:\A|/)(?:conversations(?:[-_.]?\d+)?|projects|memories|(?:conversations|projects|memories|design_chats)/[^/]+)\.json\Z"
 )
 SUPPORTED_SOURCES_HINT: Final = (
     "Give an archive of this program, a memory or notes in Markdown or text (a file or a folder), the app's database,"

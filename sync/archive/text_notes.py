@@ -18,7 +18,7 @@ from sync.document.markdown.version_labels import leading_day, parse_day
 
 SESSION_CHARS: Final = 10_000  # of one session's lines; a record holds 15,000
 NOON: Final = "12:00:00"  # of a note, of which only the day is known
-_BULLET: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
+BULLET: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
 _FENCE: Final = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}|~{3,})[ \t]*([^\n]*)\n(.*)\n\s*\1[`~]*\s*\Z", re.DOTALL)
 _FRONT_MATTER_DAY: Final = re.compile(r"^(?:date|day|created(?:_at)?)\s*:\s*[\"']?(.+)$", re.MULTILINE | re.IGNORECASE)
 
@@ -63,14 +63,14 @@ def _lines_of(blocks: Sequence[Block], day: date) -> Iterator[_Line]:
         if block.kind is BlockKind.HEADING and parse_day(block.title) is None:
             yield own_day, block.title
         elif block.kind is BlockKind.ENTRY and (fence := _FENCE.fullmatch(block.raw.rstrip())) is not None:
-            yield from ((own_day, Code(fence[2], part)) for part in _cut(fence[3], SESSION_CHARS, "\n"))
+            yield from ((own_day, Code(fence[2], part)) for part in cut(fence[3], SESSION_CHARS, "\n"))
         elif block.kind is BlockKind.ENTRY:
             yield from (
-                (own_day, part) for part in _cut(_BULLET.sub("", block.raw.strip(), count=1), MAX_FACT_CHARS, " ")
+                (own_day, part) for part in cut(BULLET.sub("", block.raw.strip(), count=1), MAX_FACT_CHARS, " ")
             )
 
 
-def _cut(text: str, size: int, mark: str) -> Iterator[str]:
+def cut(text: str, size: int, mark: str) -> Iterator[str]:
     """Cut a text behind a mark into parts of at most this size."""
     while len(text) > size:
         end = text.rfind(mark, size // 2, size) + 1 or size

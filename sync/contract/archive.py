@@ -25,6 +25,7 @@ class SkippedJson(TypedDict):
         "hidden",
         "branches",
         "subagents",
+        "headings",
         "unreadable",
         "hidden_files",
         "other_files",

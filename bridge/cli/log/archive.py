@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.cli.arguments import STDIN, path_argument, read_stdin_line
+from bridge.cli.arguments import STDIN, path_argument, read_stdin_line, text_argument
 from bridge.cli.output import localized, say
 from bridge.cli.progress import call_with_progress
 from bridge.cli.runner import call_method
@@ -25,6 +25,7 @@ _SKIPPED: Final = {
     "hidden": "{count:message|messages} of the program itself",
     "branches": "{count:message|messages} of other branches",
     "subagents": "{count:message|messages} between agents",
+    "headings": "{count:heading|headings}",
     "unreadable": "{count:value|values} that cannot be read",
     "hidden_files": "{count:hidden file or folder|hidden files and folders}",
     "other_files": "{count:file|files} of other kinds",
@@ -50,12 +51,15 @@ def export_archive(
 
 def import_archive(
     path: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A memory, notes or a folder of them, an archive, the app database, or an export of Claude or ChatGPT."
         ),
-    ],
+    ] = None,
     *,
+    paste: Annotated[
+        bool, typer.Option("--paste", help="Read what another assistant knows, a thing on a line, from PATH or stdin.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
@@ -64,6 +68,12 @@ def import_archive(
     ] = False,
 ) -> None:
     """Import an export, or the files of another program. Importing again records nothing new."""
+    if paste:
+        pasted = {"text": _read_pasted(path), "dryRun": dry_run}
+        _end_import(call_with_progress("archive/paste", pasted, _show_imported))
+        return
+    if path is None:
+        raise InvalidInput("name what to import", field="path", hint="Give a file or a folder, or --paste.")
     passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run, "mine": mine}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
@@ -72,9 +82,22 @@ def import_archive(
         found = call_with_progress("archive/import", {**params, "dryRun": True}, lambda _: None, retry_params=marked)
         question = f"No known device signed {found['unproven']} of its events. Is it your own memory?"
         params["mine"] = found["unproven"] > 0 and typer.confirm(question, default=False, err=True)
-    done = call_with_progress("archive/import", params, _show_imported, retry_params=marked)
+    _end_import(call_with_progress("archive/import", params, _show_imported, retry_params=marked))
+
+
+def _end_import(done: dict[str, Any]) -> None:
+    """Exit with 1 if something was found and nothing of it taken."""
     if (done["refused"] or done["skipped"]) and not done["recorded"] and not done["known"]:
         raise SystemExit(1)
+
+
+def _read_pasted(path: str | None) -> str:
+    if path in (None, STDIN):
+        return text_argument(STDIN)
+    try:
+        return Path(path_argument(str(path))).expanduser().read_text("utf-8-sig")
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        raise InvalidInput(f"{path} cannot be read as text in UTF-8", field="path") from None
 
 
 def _is_logged_in() -> bool:
@@ -112,6 +135,8 @@ def _show_imported(result: dict[str, Any]) -> None:
     say("{found:event|events}: {recorded} {done}, {known} known already", done=done, **result)
     if result["shortened"]:
         say("{shortened:message|messages} in short; PRIVACY__STORE_PROGRAM_MESSAGES=true keeps whole ones", **result)
+    if result["source"] == "pasted" and result["recorded"]:
+        say("{facts:line|lines} wait for your answer: facts review", facts=result["recorded"])
     if result["unproven"]:
         say("{unproven} of them are shown as imported: no known device signed them", **result)
     if result["refused"]:

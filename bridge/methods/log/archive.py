@@ -39,6 +39,13 @@ class ArchiveImport(Params, frozen=True):
     mine: bool = False
 
 
+class ArchivePaste(Params, frozen=True):
+    """`text`: what another assistant knows, one thing on a line; at most 1 MiB and 2,000 lines."""
+
+    text: str
+    dry_run: bool = False
+
+
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
     """Export everything into one file, encrypted if a passphrase is given."""
     app = await context.app.wait_until_open()
@@ -68,3 +75,9 @@ async def import_archive(context: Context[AppProvider], params: ArchiveImport) -
     if taken.recorded and not params.dry_run and app.is_sidecar:
         await app.reconcile_memory_file()  # else the running one writes what is new
     return archive.import_to_json(taken)
+
+
+async def paste_archive(context: Context[AppProvider], params: ArchivePaste) -> TakenJson:
+    """Import pasted text: each line becomes a fact that waits for the user's answer (`understanding/review`)."""
+    app = await context.app.wait_until_open()
+    return archive.import_to_json(await app.archive().import_pasted(params.text, dry_run=params.dry_run))

@@ -144,3 +144,15 @@ def test_conversations_of_another_ai_are_found_and_leave_the_document_alone(home
         assert "爬山" not in sidecar.load(scope="device")["document"]
         with pytest.raises(CallFailed, match="absolute"):
             sidecar.call("archive/import", path="relative.json")
+
+
+def test_pasted_text_of_another_assistant_waits_in_the_review(home: Home, tmp_path: Path) -> None:
+    (path := tmp_path / "pasted.txt").write_text("[2025-11-03] - Lives in Kiel\n- 对花生过敏\n", "utf-8")
+    assert home.json("import", "--paste", str(path))["recorded"] == 2
+    with Sidecar(home) as sidecar:
+        done = sidecar.call("archive/paste", text="- Likes tea\n- 对花生过敏\n")
+        assert (done["source"], done["recorded"], done["known"]) == ("pasted", 1, 1)
+        waiting = [fact["statement"] for fact in sidecar.call("understanding/review")["facts"]]
+        assert waiting == ["Lives in Kiel", "对花生过敏", "Likes tea"]
+        with pytest.raises(CallFailed, match="2001 lines"):
+            sidecar.call("archive/paste", text="x\n" * 2_001)
