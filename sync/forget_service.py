@@ -105,6 +105,20 @@ class ForgetService(msgspec.Struct, frozen=True):
         await self.erasure.log.append(drafts)
         return Forgetting(tuple(events), due, request_id)
 
+    async def erase_later(self, events: Sequence[Event]) -> str | None:
+        """`accept` these events with all that belongs to them; when they are erased. None without a sidecar."""
+        if not self.serves() or self.undo_seconds <= 0:
+            return None
+        done = await self.accept(await self.together(events))
+        return None if done.request_id is None else done.due
+
+    async def undo_newest(self) -> bool:
+        """Undo the newest request that waits; False if there is none."""
+        if not [one for one in await self.waiting() if not self._is_due(one)]:
+            return False
+        await self.undo()
+        return True
+
     async def undo(self, request_id: str | None = None) -> ForgetRequest:
         """Show again what a request has hidden, by default the newest. Raises InvalidInput if its time is over."""
 

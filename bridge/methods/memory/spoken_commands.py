@@ -49,7 +49,10 @@ async def run_command(app: App, params: Saying) -> CommandJson:
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(app, asked))["hits"]
 
-    eraser = ErasurePort(app.erasure.find_with_words, app.erasure.erase_and_confirm)
+    forgetting = app.forgetting
+    eraser = ErasurePort(
+        app.erasure.find_with_words, app.erasure.erase_and_confirm, forgetting.erase_later, forgetting.undo_newest
+    )
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id),
         summary_turns(params.turns),

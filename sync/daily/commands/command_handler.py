@@ -1,12 +1,12 @@
 """Carry out a spoken command and answer the user. Callers provide the search and the erasure.
 
 Deleting by words means everything that contains them. If that is one daily record only, it is removed, which `撤销`
-undoes. Otherwise the first answer lists what would go, and `删除记忆: 火锅 确认` erases it for good. "Don't save this"
+undoes. Otherwise the first answer lists what would go, and `删除记忆: 火锅 确认` erases it. "Don't save this"
 erases at once what was saved of the conversation.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -262,8 +262,8 @@ class CommandHandler:
             return await self._erase_matching(command, events)
         listed = describe_events(events, chinese=command.is_chinese)
         texts = (
-            f"找到：{listed}。还没有删除；说“删除记忆: {words} 确认”永久清除（不能撤销）",
-            f'Found: {listed}. Nothing is deleted yet; "delete memory: {words} confirm" erases it for good',
+            f"找到：{listed}。还没有删除；说“删除记忆: {words} 确认”清除",
+            f'Found: {listed}. Nothing is deleted yet; "delete memory: {words} confirm" erases it',
         )
         if len(facts) > 1:
             texts = which_fact(facts[:MAX_LISTED], words)
@@ -278,8 +278,8 @@ class CommandHandler:
         if command.argument:
             return await self._erase_matching(command, events)
         listed = describe_events(events[::-1], chinese=command.is_chinese)
-        chinese = f"刚才保存的：{listed}。还没有删除；说“忘掉刚才的 确认”永久清除（不能撤销）"
-        english = f'Saved last: {listed}. Nothing is deleted yet; "forget what I just said confirm" erases it for good'
+        chinese = f"刚才保存的：{listed}。还没有删除；说“忘掉刚才的 确认”清除"
+        english = f'Saved last: {listed}. Nothing is deleted yet; "forget what I just said confirm" erases it'
         return _reply(command, False, chinese, english)
 
     async def _remove_matching(self, command: SpokenCommand, records: Sequence[Record]) -> CommandReply:
@@ -295,18 +295,25 @@ class CommandHandler:
         return _reply(command, True, chinese, english, records, event_id=result.event_id)
 
     async def _erase_matching(self, command: SpokenCommand, events: Sequence[Event]) -> CommandReply:
-        """Erase these events for good, with all events of the same daily records."""
+        """Erase these events, with all events of the same daily records; later if that can be undone until then."""
+        listed = describe_events(events, chinese=command.is_chinese)
+        if (due := await self._erasure.erase_later(events)) is not None:
+            time = f"{self._daily.clock.local(datetime.fromisoformat(due)):%H:%M:%S}"
+            chinese = f"将在 {time} 清除：{listed}。在那之前说“撤销”可恢复"
+            english = f'Will be erased at {time}: {listed}. Until then "undo" brings it back'
+            return _reply(command, True, chinese, english, ())
         named = [event.payload.get("record_id") for event in events if event.type in RECORD_EVENT_TYPES]
         ids = {record_id for record_id in named if isinstance(record_id, str)}
         matching = ConversationEvents(None, event_ids=tuple(event.event_id for event in events))
         erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(matching, ids))
-        listed = describe_events(events, chinese=command.is_chinese)
         done = _reply(command, erased.count > 0, f"已永久清除：{listed}。", f"Erased for good: {listed}.", ())
         return replace(done, message=done.message + pending_erasure_note(erased, chinese=command.is_chinese))
 
     async def _undo(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        """Undo the last removal of a daily record. An erasure cannot be undone."""
+        """Undo what waits to be erased, else the last removal of a daily record."""
         del context
+        if await self._erasure.undo():
+            return _reply(command, True, "已撤销，内容都还在", "Undone; everything is still there")
         own = [
             event
             for event in (await self._daily.current_records()).changes

@@ -55,11 +55,25 @@ class ErasureStatus(msgspec.Struct, frozen=True):
     unwritten_files: tuple[str, ...] = ()
 
 
+async def _erase_at_once(_: Sequence[Event]) -> str | None:
+    return None
+
+
+async def _undo_nothing() -> bool:
+    return False
+
+
 class ErasurePort(msgspec.Struct, frozen=True):
-    """What a command needs from its caller: find the events with certain words, and erase events."""
+    """What a command needs from its caller: find the events with certain words, and erase events.
+
+    `erase_later` hides events and returns when they are erased, or None if only `erase_events` can erase them;
+    `undo` shows the last ones again, and returns False if none are hidden.
+    """
 
     find_events: Callable[[str], Awaitable[Sequence[Event]]]
     erase_events: Callable[[Sequence[str]], Awaitable[ErasureStatus]]
+    erase_later: Callable[[Sequence[Event]], Awaitable[str | None]] = _erase_at_once
+    undo: Callable[[], Awaitable[bool]] = _undo_nothing
 
 
 def describe_events(events: Sequence[Event], *, chinese: bool) -> str:

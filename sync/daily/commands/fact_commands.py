@@ -113,8 +113,8 @@ def which_fact(facts: Sequence[Fact], words: str) -> tuple[str, str]:
     """The question which of several facts to forget, in both languages."""
     lines = "\n".join(map(describe_fact, facts))
     zh, en = (
-        f"说“删除记忆: {words} 确认”全部永久清除（不能撤销）",
-        f'"delete memory: {words} confirm" erases all of them for good',
+        f"说“删除记忆: {words} 确认”全部清除",
+        f'"delete memory: {words} confirm" erases all of them',
     )
     return (
         f"有几条符合，还没有删除。说出是哪一条；{zh}。\n{lines}",

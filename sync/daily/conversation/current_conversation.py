@@ -15,6 +15,7 @@ from sync.daily.conversation import store
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.transcript import conversation_event_ids
 from sync.db.engine import Transaction
+from sync.log import erased_store
 from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED, EXCHANGE_TEXT, MEMORY_FACT
 from sync.log.model import Door, Event, is_imported
 
@@ -74,9 +75,9 @@ def last_said(connection: Transaction, device_id: str, session_id: str | None) -
         events: Iterable[Event] = reversed(store.session_events(connection, session_id, types))
     else:
         events = store.newest_first(connection, device_id, types)
-    found: list[Event] = []
+    found, held_ids = list[Event](), erased_store.held_ids(connection)
     for event in events:
-        if is_imported(event) or not event.payload:
+        if is_imported(event) or not event.payload or event.event_id in held_ids:
             continue
         found.append(event)
         said = event.payload.get("question" if event.type == EXCHANGE_RECORDED else "content")

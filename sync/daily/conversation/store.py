@@ -8,6 +8,7 @@ from sqlalchemy import select, text
 from sync.clock import Clock, format_hlc
 from sync.db.engine import Transaction
 from sync.db.schema import events
+from sync.log import erased_store
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_types import (
@@ -38,14 +39,16 @@ where event.type in ('{MEMORY_NOTE_CREATED}', '{MEMORY_NOTE_UPDATED}')
 
 
 def session_events(connection: Transaction, session_id: str, types: Sequence[str]) -> list[Event]:
-    """A session's newest events of these types, oldest first."""
+    """A session's newest events of these types, oldest first, without what waits to be forgotten."""
+    held_ids = erased_store.held_ids(connection)
     statement = (
         select(events)
         .where(events.c.session_id == session_id, events.c.type.in_(types))
         .order_by(events.c.position.desc())
         .limit(MAX_EVENTS)
     )
-    return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
+    found = map(event_of_row, reversed(connection.execute(statement).mappings().all()))
+    return [event for event in found if event.event_id not in held_ids]
 
 
 def all_session_events(connection: Transaction, session_id: str) -> Iterator[Event]:

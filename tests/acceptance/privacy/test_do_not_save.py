@@ -216,7 +216,23 @@ def test_the_answer_says_so_when_the_server_accepts_no_more_erasures(
         wait_until(lambda: secret not in server.all_rows_as_text())
 
 
+def test_what_a_command_erases_can_be_undone_until_the_time_that_the_answer_says(home: Home) -> None:
+    home.settings["PRIVACY__UNDO_SECONDS"] = "300"
+    with Sidecar(home) as sidecar:
+        sidecar.update("推荐火锅店", "海底捞")
+        done = say(sidecar, "删除记忆: 火锅 确认")
+        assert done["done"]
+        assert "将在" in done["message"]
+        assert "已" not in done["message"]
+        assert "火锅" not in str(sidecar.load())
+        assert not say(sidecar, "忘掉刚才的")["done"]
+        assert "已撤销" in say(sidecar, "撤销")["message"]
+        assert "火锅" in str(sidecar.load())
+        assert "Will be erased at" in say(sidecar, "forget what I just said confirm")["message"]
+
+
 def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: Home) -> None:
+    home.settings["PRIVACY__UNDO_SECONDS"] = "0"
     with Sidecar(home) as sidecar:
         sidecar.update("推荐火锅店", "海底捞")
         sidecar.update("今天天气", "晴")
@@ -225,7 +241,7 @@ def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: H
         wait_for_lines(home, "火锅")
         first = say(sidecar, "删除记忆: 火锅")
         assert not first["done"]
-        for counted in ("对话 1 条", "每日记忆 1 条", "事实 1 条", "不能撤销"):
+        for counted in ("对话 1 条", "每日记忆 1 条", "事实 1 条"):
             assert counted in first["message"]
         assert "火锅" in home.file.read_text("utf-8"), "nothing is deleted before the confirmation"
         done = say(sidecar, "删除记忆: 火锅 确认")
