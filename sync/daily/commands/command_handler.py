@@ -18,6 +18,7 @@ from sync.daily.commands.erasure_replies import (
     RECORD_EVENT_TYPES,
     ErasurePort,
     describe_events,
+    later_texts,
     not_saved_reply,
     paused_texts,
     pending_erasure_note,
@@ -36,7 +37,7 @@ from sync.daily.records.maintenance import match_records, names_records
 from sync.daily.service import DailyService
 from sync.errors import InvalidInput
 from sync.log.event_types import CONVERSATION_TYPES, SESSION_MARKED, SESSION_REMOVED
-from sync.log.model import Event
+from sync.log.model import Event, text_in
 from sync.log.sessions import session_store
 
 MAX_LISTED: Final = 10
@@ -298,12 +299,8 @@ class CommandHandler:
         """Erase these events, with all events of the same daily records; later if that can be undone until then."""
         listed = describe_events(events, chinese=command.is_chinese)
         if (due := await self._erasure.erase_later(events)) is not None:
-            time = f"{self._daily.clock.local(datetime.fromisoformat(due)):%H:%M:%S}"
-            chinese = f"将在 {time} 清除：{listed}。在那之前说“撤销”可恢复"
-            english = f'Will be erased at {time}: {listed}. Until then "undo" brings it back'
-            return _reply(command, True, chinese, english, ())
-        named = [event.payload.get("record_id") for event in events if event.type in RECORD_EVENT_TYPES]
-        ids = {record_id for record_id in named if isinstance(record_id, str)}
+            return _reply(command, True, *later_texts(listed, self._daily.clock.local(datetime.fromisoformat(due))), ())
+        ids = {text_in(event, "record_id") or "" for event in events if event.type in RECORD_EVENT_TYPES}
         matching = ConversationEvents(None, event_ids=tuple(event.event_id for event in events))
         erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(matching, ids))
         done = _reply(command, erased.count > 0, f"已永久清除：{listed}。", f"Erased for good: {listed}.", ())
@@ -314,11 +311,8 @@ class CommandHandler:
         del context
         if await self._erasure.undo():
             return _reply(command, True, "已撤销，内容都还在", "Undone; everything is still there")
-        own = [
-            event
-            for event in (await self._daily.current_records()).changes
-            if event.device_id == self._daily.events.device_id
-        ]
+        changes = (await self._daily.current_records()).changes
+        own = [event for event in changes if event.device_id == self._daily.events.device_id]
         last = next((event for event in reversed(own) if event.type in {SESSION_REMOVED, SESSION_MARKED}), None)
         if last is None:
             chinese = "没有可以撤销的删除；永久清除的内容不能恢复"

@@ -1,6 +1,7 @@
 """Describe an erasure to the user: what it removes, and what of it is still pending. Pure."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -89,6 +90,12 @@ def describe_events(events: Sequence[Event], *, chinese: bool) -> str:
         return counted + (f"（{shown}{more}）" if shown else "")
     counted = ", ".join(_counted_en(kind[1], len(ids)) for kind, ids in counts.items())
     return counted + (f" ({shown}{more})" if shown else "")
+
+
+def later_texts(listed: str, due: datetime) -> tuple[str, str]:
+    """The answer to an erasure that can be undone until a local time, in both languages."""
+    english = f'Will be erased at {due:%H:%M:%S}: {listed}. Until then "undo" brings it back'
+    return f"将在 {due:%H:%M:%S} 清除：{listed}。在那之前说“撤销”可恢复", english
 
 
 def not_saved_reply(

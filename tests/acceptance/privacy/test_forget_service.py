@@ -187,3 +187,20 @@ def test_nothing_of_it_is_sent_while_it_can_be_undone(tmp_path: Path, local_clou
             wait_until_synced(sidecar)
             assert secret not in texts_in(network.received)
             assert event_id in texts_in(network.received)
+
+
+def test_a_command_beside_a_sidecar_can_be_undone_and_one_without_erases_at_once(home: Home) -> None:
+    home.settings |= {"PRIVACY__UNDO_SECONDS": "300", "DOCUMENT__LANGUAGE": "en"}
+    with Sidecar(home) as sidecar:
+        fact_id = tell(sidecar)
+        assert "in all that belong together" in home.run("forget", "--fact", fact_id).stdout
+        assert WORD in str(sidecar.load())
+        assert "will be erased at" in home.run("forget", "--query", WORD, "--yes").stdout
+        assert WORD not in str(sidecar.load())
+        assert "shown again" in home.run("forget", "--undo").stdout
+        assert WORD in str(sidecar.load())
+    done = home.json("forget", "--fact", fact_id, "--yes")
+    assert done["requestId"] is None
+    assert done["found"] > 2
+    assert WORD not in home.run("load").stdout
+    assert not is_in_file(home)
