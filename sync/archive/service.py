@@ -28,7 +28,7 @@ from sync.cloud.auth.event_signer import EventSigner
 from sync.document import store as document_store
 from sync.document.erasure.erasure import expired_here
 from sync.document.markdown.parse import parse
-from sync.document.versions.importer import DocumentImporter
+from sync.document.versions.importer import ArchivedVersion, DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, StorageBusy
 from sync.jsonl.event_import import BATCH_EVENTS, EventImport, decode_lines
@@ -37,7 +37,7 @@ from sync.log.event_catalogue import NOTE_TYPES
 from sync.log.event_types import LESSON_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import Query
+from sync.log.model import Door, Query
 from sync.runtime.supervision import run_cancellable
 from sync.system.files import translate_os_errors
 
@@ -69,7 +69,7 @@ class ArchiveService:
         self,
         path: Path,
         *,
-        document: str,
+        document: bytes,
         settings: Mapping[str, Any],
         passphrase: str | None,
         on_progress: OnProgress,
@@ -114,8 +114,8 @@ class ArchiveService:
             on_progress(after, head)
         return events
 
-    async def _write_document(self, writer: ArchiveWriter, document: str) -> int:
-        await asyncio.to_thread(writer.add, DOCUMENT_PART, document.encode())
+    async def _write_document(self, writer: ArchiveWriter, document: bytes) -> int:
+        await asyncio.to_thread(writer.add, DOCUMENT_PART, document)
         after = number = versions = 0
         while page := await self._log.database.read(document_store.export_page, after=after, limit=10):
             number, after, versions = number + 1, int(page[-1]["version"]), versions + len(page)
@@ -161,11 +161,12 @@ class ArchiveService:
         is_proven = is_mine or is_own or await is_signed_by_account(reader.manifest, self._signer)
         importing = EventImport(self._log, self._intake, self._signer, self._clock, proves_all=is_proven)
         result, done = ArchiveImportResult("archive", dry_run=dry_run), 0
+        is_home_empty, documents = not dry_run and await self._imports.is_home_empty(), dict[str, bytes]()
         parts = reader.read_parts()
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
-            if name == DOCUMENT_PART and is_mine and not dry_run:
-                await self._import_own_document(data)
+            if name.startswith("documents/"):
+                documents[name] = data
             if not name.startswith("events/"):
                 continue
             lines = await asyncio.to_thread(list, decode_lines(enumerate(data.splitlines(), 1), result))
@@ -174,7 +175,19 @@ class ArchiveService:
                 await importing.take(values[start : start + BATCH_EVENTS], result)
             done += data.count(b"\n")
             on_progress(done, reader.info.head)
+        if is_home_empty and documents.get(DOCUMENT_PART):
+            await self._take_over(documents, Door.HAND if is_proven else Door.IMPORT)
+        elif is_mine and not dry_run:
+            await self._import_own_document(documents.get(DOCUMENT_PART, b""))
         return result
+
+    async def _take_over(self, documents: Mapping[str, bytes], door: Door) -> None:
+        """Make the document and its versions those of this empty home."""
+        lines = [line for name, data in documents.items() if name != DOCUMENT_PART for line in data.splitlines()]
+        with suppress(DocumentUntouchable, msgspec.MsgspecError):
+            versions = [msgspec.json.decode(line, type=ArchivedVersion) for line in lines]
+            history = [version for version in versions if version.surface == document_store.FILE]
+            await self._imports.take_over(parse(documents[DOCUMENT_PART]), history, door)
 
     async def _import_own_document(self, data: bytes) -> None:
         """Take in the lines of the device that wrote the archive, whose events stay that device's."""

@@ -61,10 +61,11 @@ def append(
     keep: int,
     *,
     digest: str | None = None,
+    created_at: str | None = None,
 ) -> Version:
     """Add a version to the ring. The oldest beyond `keep` are deleted, unless a newer one is stored as their delta.
 
-    `digest`: the hash of the bytes on disk, if they also had erased lines.
+    `digest`: the hash of the bytes on disk, if they also had erased lines. `created_at`: of an imported version.
     """
     version = Version.of(0, snapshot)
     if digest is not None:
@@ -80,7 +81,7 @@ def append(
             is_shown=surface == FILE,
         ),
         "cause": cause,
-        "created_at": timestamp(clock.now()),
+        "created_at": created_at or timestamp(clock.now()),
     }
     number = int(connection.execute(_INSERT, values).lastrowid or 0)
     connection.execute(_DELETE_BEYOND, {"on": surface, "keep": keep})
@@ -254,9 +255,11 @@ def export_page(connection: Transaction, *, after: int, limit: int) -> list[dict
     """Versions of every surface after one number, oldest first, as JSON values for an export."""
     oldest_first = select(written).where(written.c.version > after).order_by(written.c.version).limit(limit)
     names = ("version", "surface", "label", "sha256", "cause", "created_at")
+    rows = connection.execute(oldest_first).mappings()
+    pages = [({name: row[name] for name in names}, _snapshot(connection, row)) for row in rows]
     return [
-        {**{name: row[name] for name in names}, "text": _snapshot(connection, row).document.text}
-        for row in connection.execute(oldest_first).mappings()
+        {**row, "text": one.document.text, "encoding": one.document.encoding, "bom": one.document.bom, "ids": one.ids}
+        for row, one in pages
     ]
 
 

@@ -49,7 +49,7 @@ class ArchivePaste(Params, frozen=True):
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
     """Export everything into one file, encrypted if a passphrase is given."""
     app = await context.app.wait_until_open()
-    document = (await app.document.view()).text
+    document = (await app.document.view()).document.data
     path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "export")
     return await app.archive().export(
         path,

@@ -37,7 +37,7 @@ _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\s*[-*+]\s*[（(]\s*(?:待补充|to be added)\s*[)）]\s*\Z")
 _FOOTER: Final = re.compile(
     rf"(?:{'|'.join(re.escape(words.footer_prefix.rstrip()) for words in WORDS.values())})[ \t]*"
-    r"([1-9]\d{3}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d(?: · \d+)?)\s*\Z",
+    r"(\d{4}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d(?: · \d+)?)\s*\Z",
     re.ASCII,
 )
 _FENCE: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})", re.DOTALL)

@@ -99,7 +99,7 @@ class MemoryFile:
             language=self.language,
         )
         self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
-        self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)
+        self.importer, self.withheld_erasures = DocumentImporter(writer, path), WithheldErasures(writer)
         self._other_profiles = deps.other_profiles
         self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_parked_folder)
         self._app_cache = AppCacheHistory(

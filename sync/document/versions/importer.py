@@ -6,6 +6,7 @@ Skipped are lines that the document has in the same section, and everything that
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -20,11 +21,13 @@ from sync.document.capture.exchange_events import (
     draft_exchange_events,
     draft_operation_events,
 )
-from sync.document.markdown.model import MemoryDocument
+from sync.document.markdown.model import Encoding, MemoryDocument, MergePlan, Snapshot, Version
+from sync.document.markdown.parse import parse_text
 from sync.document.markdown.positions import normalised_section
 from sync.document.markdown.version_labels import parse_time_label
+from sync.document.merge.three_way import plan_merge
 from sync.document.versions.memory_file_import import SOURCE, ImportedEntry, ImportedExchange, ImportedLine, entries_of
-from sync.document.versions.own_projection import snapshot_or_template
+from sync.document.versions.own_projection import DOCUMENT_OFFSET, snapshot_or_template
 from sync.document.versions.writer import VersionWriter
 from sync.log import store as log_store
 from sync.log.model import Door, EventDraft, Origin
@@ -40,11 +43,67 @@ class DocumentImportResult(msgspec.Struct, frozen=True):
     too_large: tuple[str, ...] = ()
 
 
+class ArchivedVersion(msgspec.Struct, frozen=True):
+    """A version of the memory file as an archive holds it; archives of before have no ids."""
+
+    surface: str
+    sha256: str
+    cause: str
+    created_at: str
+    text: str
+    encoding: Encoding = "utf-8"
+    bom: bool = False
+    ids: tuple[str, ...] = ()
+
+
 class DocumentImporter:
     """Records what another installation's document says."""
 
-    def __init__(self, writer: VersionWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: VersionWriter, path: Path) -> None:
+        self._writer, self._path = writer, path
+
+    async def is_home_empty(self) -> bool:
+        """Whether there is neither a memory file nor a version of one."""
+        return not self._path.exists() and await self._writer.log.database.read(store.newest, store.FILE) is None
+
+    async def take_over(self, document: MemoryDocument, history: Sequence[ArchivedVersion], door: Door) -> None:
+        """Make the document and the versions of an archive, whose events were imported, those of an empty home.
+
+        `door`: whose the lines are that no event names.
+        """
+        await self._writer.in_transaction(self._take_over, document=document, history=history, door=door)
+        self._writer.log.changed.increment()
+
+    def _take_over(
+        self, connection: Transaction, *, document: MemoryDocument, history: Sequence[ArchivedVersion], door: Door
+    ) -> None:
+        writer = self._writer
+        log_store.set_watermark(connection, DOCUMENT_OFFSET, 0, writer.clock)
+        kept = [self._snapshot_of(version) for version in history[-writer.keep_versions :]]
+        base = Version.of(0, kept[-1]) if kept else None
+        observed = plan_merge(base, base, document, writer.new_id).observed
+        named = writer.projection.with_logged_ids(connection, observed)
+        renamed = dict(zip(observed.ids, named.ids, strict=True))
+        for version, snapshot in zip(history[-len(kept) :], kept, strict=True):
+            ids = tuple([renamed.get(entry_id, entry_id) for entry_id in snapshot.ids])
+            writer.append_version(
+                connection,
+                Snapshot(snapshot.document, ids),
+                version.cause,
+                digest=version.sha256,
+                created_at=version.created_at,
+            )
+        if base is None or base.snapshot.document != document:
+            writer.append_version(connection, named, "log")
+        operations = writer.projection.unlogged_additions(connection, named)
+        planned = MergePlan(operations, named, (), named)
+        writer.record_operations(connection, planned, Origin.IMPORTED, door, is_found=True)
+        log_store.set_watermark(connection, DOCUMENT_OFFSET, log_store.newest_position(connection), writer.clock)
+
+    def _snapshot_of(self, version: ArchivedVersion) -> Snapshot:
+        document = parse_text(version.text, encoding=version.encoding, bom=version.bom)
+        fresh = plan_merge(None, None, document, self._writer.new_id).observed
+        return Snapshot(document, version.ids) if len(version.ids) == len(fresh.ids) else fresh
 
     async def import_document(
         self, document: MemoryDocument, *, dry_run: bool, day: date | None = None

@@ -4,6 +4,7 @@ The document follows the events of its device. What was typed into it is never a
 from a backup or the server is. Everything runs inside a transaction of the caller.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import time_label
 from sync.document.own.own_history import OwnHistory
+from sync.document.own.own_lines import OwnLines
 from sync.document.own.restore_own_edits import restore_own_edits
 from sync.document.own.unlogged_entries import adopt_logged_ids, unlogged_additions
 from sync.log import store as log_store
@@ -70,14 +72,27 @@ class OwnProjection:
             return PendingChange(apply_exchanges(local, exchanges), pending[-1].ts, pending[-1].position)
         with self.history.caught_up(connection) as lines:
             if recovery_ms:
-                from_template = apply_exchanges(snapshot_or_template(None, self._clock, self._language), exchanges)
-                logged = restore_own_edits(from_template, edits, lines, self._redactor.clean)
-                local = adopt_logged_ids(local, logged, lines, self._redactor.clean)
+                local = self._with_logged_ids(local, exchanges, edits, lines)
                 exchanges = [  # the lines of earlier repeats have been adopted, with their counts
                     event for event in exchanges if repeated_exchange_id(event) is None or event_ms(event) > recovery_ms
                 ]
             snapshot = restore_own_edits(apply_exchanges(local, exchanges), edits, lines, self._redactor.clean)
         return PendingChange(snapshot, pending[-1].ts, pending[-1].position)
+
+    def with_logged_ids(self, connection: Transaction, local: Snapshot) -> Snapshot:
+        """A document that the log follows from its first event, with the ids of the lines that events name."""
+        pending = self._pending_events(connection)
+        exchanges = [event for event in pending if event.type == EXCHANGE_RECORDED]
+        edits = [event for event in pending if event.type != EXCHANGE_RECORDED]
+        with self.history.caught_up(connection) as lines:
+            return self._with_logged_ids(local, exchanges, edits, lines)
+
+    def _with_logged_ids(
+        self, local: Snapshot, exchanges: Sequence[Event], edits: Sequence[Event], lines: OwnLines
+    ) -> Snapshot:
+        from_template = apply_exchanges(snapshot_or_template(None, self._clock, self._language), exchanges)
+        logged = restore_own_edits(from_template, edits, lines, self._redactor.clean)
+        return adopt_logged_ids(local, logged, lines, self._redactor.clean)
 
     def unlogged_additions(self, connection: Transaction, local: Snapshot) -> tuple[Operation, ...]:
         """The entries that no event names, as additions."""

@@ -222,11 +222,14 @@ class VersionWriter:
         *,
         digest: str | None = None,
         surface: str = store.FILE,
+        created_at: str | None = None,
     ) -> Version:
-        """Add a version to the ring of a surface. `digest`: see `store.append`."""
+        """Add a version to the ring of a surface. `digest`, `created_at`: see `store.append`."""
         is_first = surface == store.FILE and store.newest(connection, store.FILE) is None
         keep = store.RING_SIZE if surface == store.CLOUD else self.keep_versions
-        version = store.append(connection, surface, snapshot, cause, self.clock, keep, digest=digest)
+        version = store.append(
+            connection, surface, snapshot, cause, self.clock, keep, digest=digest, created_at=created_at
+        )
         if is_first:
             log_store.set_watermark(connection, REDACTION_RULES, self.redactor.rules_version, self.clock)
         return version

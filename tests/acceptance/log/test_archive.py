@@ -65,6 +65,62 @@ def test_a_memory_moves_to_another_machine_in_one_encrypted_file(home: Home, tmp
     assert there.json("import", str(path), "--passphrase-file", str(secret))["recorded"] == 0
 
 
+HANDBOOK = """\
+---
+tags: [厨房]
+---
+# 我的厨房手册
+
+### 刀具
+- 菜刀每月磨一次\x20\x20
+  用 1000 目
+
+### 锅具
+1. 铁锅开锅
+2. 砂锅养护
+
+| 物品 | 位置 |
+|---|---|
+| 盐 | 左柜 |
+
+> 引用一行
+
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["--mine"]], ids=["imported", "mine"])
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_an_empty_home_gets_the_document_and_its_versions_byte_for_byte(
+    home: Home, tmp_path: Path, flags: list[str], encoding: str
+) -> None:
+    home.file.write_bytes(HANDBOOK.replace("\n", "\r\n").encode(encoding))
+    home.run("update", "我对花生过敏", "记住了")
+    home.run("update", "周末去哪里", "去爬山")
+    home.file.write_bytes(home.file.read_bytes().replace("左柜".encode(encoding), "右柜".encode(encoding)))
+    home.run("update", "帮我打开自动更新", "已经打开")
+    before, versions = home.file.read_bytes(), home.json("history")
+    path = tmp_path / "all.xbm"
+    home.run("export", str(path))
+
+    there = Home(tmp_path / "b", device="device-b")
+    there.run("import", *flags, str(path))
+
+    assert there.file.read_bytes() == before
+    assert there.json("history") == versions
+    with Sidecar(there) as sidecar:
+        sidecar.call("sync/status")
+        assert sidecar.load()["document"].encode(encoding).removeprefix("\ufeff".encode()) == before
+        assert flags or "【导入】" in sidecar.load()["content"]
+        assert there.file.read_bytes() == before
+        sidecar.update("新电脑上的第一句")
+        wait_until(lambda: "新电脑上的第一句".encode(encoding) in there.file.read_bytes())
+    after = there.file.read_bytes().decode(encoding)
+    assert after.startswith(before.decode(encoding).partition("## 重要对话记录")[0])
+    assert after.count("周末去哪里") == 1
+    there.run("import", *flags, str(path))
+    assert there.file.read_bytes().decode(encoding).count("周末去哪里") == 1
+
+
 @pytest.mark.parametrize("verb", [["export", "--encrypt"], ["import", "--encrypted"]], ids=lambda verb: verb[0])
 def test_without_a_terminal_the_error_names_the_passphrase_option(home: Home, tmp_path: Path, verb: list[str]) -> None:
     path = tmp_path / "all.xbm"

@@ -74,13 +74,17 @@ def archive(device: Device) -> ArchiveService:
     projection = OwnProjection(device.log, REDACTOR, clock=device.clock, language=LanguageChoice())
     writer = VersionWriter(device.log, REDACTOR, device.clock, keep_versions=200, projection=projection)
     return ArchiveService(
-        device.log, device.intake, DocumentImporter(writer), signer_of(device.log), clock=device.clock
+        device.log, device.intake, DocumentImporter(writer, Path(__file__)), signer_of(device.log), clock=device.clock
     )
 
 
 async def export(device: Device, path: Path, passphrase: str | None = None) -> Path:
     told = await archive(device).export(
-        path, document="# 记忆\n", settings={"log_level": "INFO"}, passphrase=passphrase, on_progress=check_progress
+        path,
+        document="# 记忆\n".encode(),
+        settings={"log_level": "INFO"},
+        passphrase=passphrase,
+        on_progress=check_progress,
     )
     assert (told.bytes, told.sealed) == (path.stat().st_size, passphrase is not None)
     return path

@@ -354,7 +354,7 @@ async def test_an_expiry_on_one_device_erases_nothing_on_another(harness: Docume
         await apply(harness)
         path = tmp_path / "all.xbm"
         here, taking = (archive_of(one) for one in (harness, there))
-        await here.export(path, document="", settings={}, passphrase=None, on_progress=check_progress)
+        await here.export(path, document=b"", settings={}, passphrase=None, on_progress=check_progress)
         await taking.import_path(path, passphrase=None, dry_run=False, on_progress=check_progress)
         await there.memory.reconcile()
 
@@ -384,7 +384,7 @@ async def test_expired_events_are_not_exported_and_are_imported_from_their_archi
     await erasure.request(harness.log, DraftBuilder(harness.redactor), [gone])
     await harness.memory.reconcile()
     everything = tmp_path / "all.xbm"
-    await archive_of(harness).export(everything, document="", settings={}, passphrase=None, on_progress=check_progress)
+    await archive_of(harness).export(everything, document=b"", settings={}, passphrase=None, on_progress=check_progress)
     lines = b"".join(
         data for name, data in ArchiveReader.open_verified(everything, None).read_parts() if name.startswith("events/")
     )
@@ -444,7 +444,7 @@ async def test_a_corrected_event_comes_back_corrected_from_its_archive_and_from_
 ) -> None:
     told = await fact(harness, "路过蓝猫7391，别忘了")
     former = tmp_path / "former.xbm"
-    await archive_of(harness).export(former, document="", settings={}, passphrase=None, on_progress=check_progress)
+    await archive_of(harness).export(former, document=b"", settings={}, passphrase=None, on_progress=check_progress)
     await rescan.rescan(harness.log, Redactor(extra_patterns=["蓝猫[0-9]+"]), harness.clock, local=True, apply=True)
     await harness.memory.reconcile()
     archive = Path((await apply(harness)).archive or "")

@@ -163,7 +163,7 @@ async def test_an_archive_carries_the_facts_to_another_device(harness: DocumentH
     await propose(harness, "用 k8s")
     await harness.log.append([edit_draft(await facts_of(harness), vim, "我用 Neovim", harness.redactor)])
     path = tmp_path / "all.xbm"
-    await archive_of(harness).export(path, document="", settings={}, passphrase=None, on_progress=lambda *_: None)
+    await archive_of(harness).export(path, document=b"", settings={}, passphrase=None, on_progress=lambda *_: None)
     async with open_document_harness(tmp_path / "b") as other:
         for _ in range(2):
             await archive_of(other).import_path(
