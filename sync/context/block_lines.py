@@ -108,16 +108,18 @@ def _candidate_lines(facts: KnownFacts, language: Language) -> list[BlockLine]:
     waiting = [
         fact for fact in facts.facts if fact.status is FactStatus.CANDIDATE and fact.origin is FactOrigin.USER_STATED
     ]
+    shown = {fact.questioned_by for fact in facts.facts if fact.waits and fact.status is not FactStatus.RETRACTED}
+    waiting = [fact for fact in waiting if fact.fact_id not in shown]  # it stands beside what it questions
     waiting.sort(key=lambda fact: (fact.importance or 0.0, fact.valid_from), reverse=True)
     heading, texts = heading_title((RECORDS,), language), PROMPTS[language]
+
+    def quoted(fact: Fact) -> str:
+        newer = facts.newer(fact)
+        doubt = "" if newer is None else texts.questioned.format(day=newer.valid_from[:10], text=newer.statement)
+        return f"{fact.valid_from[:10]} {texts.authors['user']}{texts.candidate}{texts.colon}“{fact.statement}”{doubt}"
+
     return [
-        BlockLine(
-            LIKELY,
-            heading,
-            f"{fact.valid_from[:10]} {texts.authors['user']}{texts.candidate}{texts.colon}“{fact.statement}”",
-            frozenset(fact.statement_ids),
-            fact_id=fact.fact_id,
-        )
+        BlockLine(LIKELY, heading, quoted(fact), frozenset(fact.statement_ids), fact_id=fact.fact_id)
         for fact in waiting
     ]
 

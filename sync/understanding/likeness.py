@@ -147,8 +147,8 @@ def letters_of(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
 
 
-class ActiveFacts:
-    """The active facts by what a new statement asks of them: their slot, and the content words that they have.
+class CurrentFacts:
+    """Facts by what a new statement asks of them: their slot, and the content words that they have.
 
     Thousands of statements are applied one by one, so none of them may look at all others.
     """

@@ -14,7 +14,7 @@ from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.understanding.changes.admission import ChangeGuard, ForeignChange
 from sync.understanding.changes.effects import Effect, effect_of
 from sync.understanding.fact_draft import FactDraft
-from sync.understanding.likeness import ActiveFacts, has_other_clauses, statement_key, without_part
+from sync.understanding.likeness import CurrentFacts, has_other_clauses, statement_key, without_part
 from sync.understanding.model import (
     REMEMBER,
     TRUSTED,
@@ -97,7 +97,7 @@ class FactBook:
         self._facts: dict[str, Fact] = {}  # those that did not change since they were asked for
         self.names: dict[str, str] = {}  # the fact_id of a statement -> the fact it belongs to
         self._by_key: dict[tuple[str, str], str] = {}  # (subject, key) -> the newest fact with this key
-        self._active = ActiveFacts()
+        self._current = CurrentFacts()  # the active ones, and those that the user's own words make likely
         self._ordinals: dict[str, int] = {}  # the place of each fact in the order of their first statements
         self._questions: dict[str, set[str]] = {}  # the fact of a newer sentence -> the facts that it questions
 
@@ -118,6 +118,8 @@ class FactBook:
         self._ordinals[said.fact_id] = len(self._ordinals)
         status = FactStatus.RETRACTED if is_refused else FactStatus.CANDIDATE
         self._drafts[said.fact_id] = FactDraft(said, status)
+        if is_trusted and not is_refused and not said.statement.is_tentative:
+            self._current.add(said.fact_id, said.subject, said.statement)
         if said.is_certain and not is_refused and not effects.is_contradiction:
             self._activate(said.fact_id, said, said.statement, effects)
         elif effects.questioned and self._may_change(
@@ -149,7 +151,6 @@ class FactBook:
                 if self._may_change(given, [fact_id], after=None):
                     self._settle(fact_id)
                     draft.status = FactStatus.CANDIDATE
-                    self._active.remove(fact_id)
             case AnswerKind.CONFIRMED | AnswerKind.EDITED:
                 is_kept = given.kind is AnswerKind.CONFIRMED and draft.status is FactStatus.ACTIVE
                 statement = replace(given.statement or draft.statement, level=Level.CERTAIN, confidence=1.0)
@@ -207,23 +208,26 @@ class FactBook:
         draft.devices |= {said.device_id} if is_trusted else set()
 
     def _effects_of(self, fact_id: str, by: RecordedStatement | FactAnswer, statement: Statement) -> _Effects:
-        """What a statement does to the active facts. Facts of one event never replace or question each other."""
+        """What a statement does to the active facts, or at least to a likely one, which nothing ends.
+
+        Facts of one event never replace or question each other.
+        """
         own = self._drafts.get(fact_id)
         events = {by.event_id, *(own.evidence if own is not None else ())}
         subject = (
             own.first.subject if own is not None else by.subject if isinstance(by, RecordedStatement) else USER_SUBJECT
         )
-        found: dict[Effect, list[tuple[int, int, str]]] = {}
+        found: dict[Effect, list[tuple[bool, int, int, str]]] = {}
         for name, shared in self._near(fact_id, subject, statement).items():
             draft = self._drafts[name]
             if name == fact_id or not events.isdisjoint(draft.evidence):
                 continue
-            effect = effect_of(draft.statement, statement)
-            if effect is Effect.ENDS and draft.first.subject != subject:
-                effect = Effect.QUESTIONS
-            found.setdefault(effect, []).append((shared, self._ordinals[name], name))
+            effect, is_active = effect_of(draft.statement, statement), draft.status is FactStatus.ACTIVE
+            if not is_active or (effect is Effect.ENDS and draft.first.subject != subject):
+                effect = min(effect, Effect.QUESTIONS)
+            found.setdefault(effect, []).append((is_active, shared, self._ordinals[name], name))
         contradicted = [name for *_, name in found.get(Effect.CONTRADICTS, ()) if self._may_question(name, by)]
-        questioned = [] if Effect.ENDS in found else [max(found.get(Effect.QUESTIONS, ()), default=(0, 0, ""))[2]]
+        questioned = [] if Effect.ENDS in found else [max(found.get(Effect.QUESTIONS, ()), default=("",))[-1]]
         return _Effects(
             ended=[name for *_, name in sorted(found.get(Effect.ENDS, ()))],
             questioned=contradicted or [name for name in questioned if name],
@@ -231,10 +235,10 @@ class FactBook:
         )
 
     def _near(self, fact_id: str, subject: str, statement: Statement) -> Counter[str]:
-        """The active facts that share a slot or content with a statement, and how much; also what it questions."""
-        found = self._active.sharing(subject, statement) + Counter(self._questions.get(fact_id, ()))
+        """The facts that share a slot or content with a statement, and how much; also what it questions."""
+        found = self._current.sharing(subject, statement) + Counter(self._questions.get(fact_id, ()))
         if subject != USER_SUBJECT and statement.change is not None:  # said in a project, it may be about its user
-            found += self._active.sharing(USER_SUBJECT, statement)
+            found += self._current.sharing(USER_SUBJECT, statement)
         return found
 
     def _may_question(self, fact_id: str, by: RecordedStatement | FactAnswer) -> bool:
@@ -262,7 +266,7 @@ class FactBook:
         for name in effects.ended:
             self._end_or_mark(name, statement, by.recorded_at, fact_id)
         self._question(effects.questioned, fact_id)
-        self._active.add(fact_id, winner.first.subject, statement)
+        self._current.add(fact_id, winner.first.subject, statement)
 
     def _take_words(self, winner: FactDraft, by: RecordedStatement | FactAnswer, statement: Statement) -> None:
         """Note whose words a fact has from now on, and that the user stands by it."""
@@ -286,7 +290,7 @@ class FactBook:
         rest = without_part(draft.statement.text, new.former) if new.former is not None else None
         if rest is not None:
             draft.statement = replace(draft.statement, text=rest)
-            self._active.add(fact_id, draft.first.subject, draft.statement)
+            self._current.add(fact_id, draft.first.subject, draft.statement)
         elif has_other_clauses(draft.statement.text, new.text):
             self._question([fact_id], by)
             draft.outdated_part = new.former
@@ -320,10 +324,10 @@ class FactBook:
         for name in sorted(self._questions.get(fact_id, ())):
             self._settle(name)
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.RETRACTED, at, None
-        self._active.remove(fact_id)
+        self._current.remove(fact_id)
 
     def _end(self, fact_id: str, at: str, by: str | None) -> None:
         draft = self._draft_to_change(fact_id)
         self._settle(fact_id)
         draft.status, draft.valid_until, draft.superseded_by = FactStatus.SUPERSEDED, at, by
-        self._active.remove(fact_id)
+        self._current.remove(fact_id)

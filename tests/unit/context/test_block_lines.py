@@ -92,6 +92,13 @@ def test_what_may_be_a_fact_stands_quoted_with_its_day() -> None:
     assert "f9" in line.ids
 
 
+def test_what_questions_a_likely_fact_stands_beside_it_alone() -> None:
+    older = dataclasses.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", questioned_by="f9")
+    newer = dataclasses.replace(older, fact_id="f9", statement="改去无锡了", questioned_by=None)
+    (line,) = (one for one in block_lines(loaded(), KnownFacts([older, newer]), lambda _: 0.3) if one.part == LIKELY)
+    assert line.text == "2026-11-01 用户说，待确认：“下周搬去苏州”（待确认：2026-11-01 又说“改去无锡了”）"
+
+
 def test_an_exchange_whose_fact_was_replaced_is_not_shown() -> None:
     facts = KnownFacts([], {"evt_3": frozenset({"房租什么时候到期"})})
     assert all("房租" not in line.text for line in block_lines(loaded(), facts, lambda _: 0.3))

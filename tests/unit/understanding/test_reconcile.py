@@ -221,6 +221,14 @@ def test_a_change_that_cannot_be_read_questions_the_fact_whose_object_it_names()
     assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, new.fact_id, FactStatus.CANDIDATE)
 
 
+def test_a_likely_fact_is_questioned_too_but_nothing_ends_it() -> None:
+    likely = replace(INVESTMENT, statement=replace(INVESTMENT.statement, level=Level.LIKELY))
+    old, new = facts_of(likely, unread(2))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.CANDIDATE, new.fact_id, FactStatus.CANDIDATE)
+    old, new = facts_of(likely, unread(2, confidence=1.0, level=Level.CERTAIN))
+    assert (old.status, old.questioned_by, new.status) == (FactStatus.CANDIDATE, new.fact_id, FactStatus.ACTIVE)
+
+
 def test_confirmed_a_questioned_fact_holds_and_the_sentence_that_only_questioned_it_is_settled() -> None:
     old, new = facts_of(INVESTMENT, unread(2), answered(3, 1, AnswerKind.CONFIRMED))
     assert (old.status, old.questioned_by, new.status) == (FactStatus.ACTIVE, None, FactStatus.RETRACTED)
