@@ -93,8 +93,8 @@ def test_what_may_be_a_fact_stands_quoted_with_its_day() -> None:
 
 
 def test_what_questions_a_likely_fact_stands_beside_it_alone() -> None:
-    older = replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", questioned_by="f9")
-    newer = replace(older, fact_id="f9", statement="改去无锡了", questioned_by=None)
+    older = structs.replace(fact("plan", FactStatus.CANDIDATE), statement="下周搬去苏州", questioned_by="f9")
+    newer = structs.replace(older, fact_id="f9", statement="改去无锡了", questioned_by=None)
     (line,) = (one for one in block_lines(loaded(), KnownFacts([older, newer]), lambda _: 0.3) if one.part == LIKELY)
     assert line.text == "2026-11-01 用户说，待确认：“下周搬去苏州”（待确认：2026-11-01 又说“改去无锡了”）"
 
