@@ -1777,7 +1777,8 @@ export interface Methods {
   /** Import an archive, or the files of other programs; idempotent. */
   'archive/import': {
     params: {
-      path: string;
+      path?: string | null;
+      program?: 'claude-code' | 'codex' | 'cursor' | null;
       passphrase?: string | null;
       /** default false */ dryRun?: boolean;
       /** default false */ mine?: boolean;

@@ -40,13 +40,16 @@ _PART_KINDS: Final[Mapping[str, Skipped]] = {
     "token_budget": Skipped.HIDDEN,
     "flag": Skipped.HIDDEN,
     "image": Skipped.IMAGES,
+    "input_image": Skipped.IMAGES,
     "image_asset_pointer": Skipped.IMAGES,
     "audio_transcription": Skipped.SPOKEN,
     "audio_asset_pointer": Skipped.SPOKEN,
     "real_time_user_audio_video_asset_pointer": Skipped.SPOKEN,
     "voice_note": Skipped.SPOKEN,
 }
-_TEXT_PARTS: Final = frozenset({"", "text", "code", "audio_transcription", "voice_note", "multimodal_text"})
+_TEXT_PARTS: Final = frozenset(
+    {"", "text", "input_text", "output_text", "code", "audio_transcription", "voice_note", "multimodal_text"}
+)
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -133,7 +136,7 @@ def _parse_chat(value: Mapping[str, Any], skipped: SkippedCounts) -> ImportedCha
     """Return the conversation of a value, perhaps without turns; None if it is none."""
     if isinstance(value.get("mapping"), dict):
         chat_id = stripped_text(value.get("conversation_id")) or stripped_text(value.get("id"))
-        started_at, title = _from_unix_seconds(value.get("create_time")), stripped_text(value.get("title"))
+        started_at, title = from_unix_seconds(value.get("create_time")), stripped_text(value.get("title"))
         return build_chat("chatgpt", chat_id, title, started_at, _chatgpt_messages(value, skipped))
     listed = next((value[name] for name in ("chat_messages", "messages") if isinstance(value.get(name), list)), None)
     if listed is None and not {"docs", "prompt_template"} & value.keys():
@@ -164,7 +167,7 @@ def _claude_messages(listed: Iterable[object], skipped: SkippedCounts) -> Iterat
         content = item.get("content")
         if isinstance(content, dict):  # of a design
             content = content.get("contentBlocks") or content.get("content")
-        text = _joined_text(content, skipped) or stripped_text(item.get("text"))
+        text = joined_text(content, skipped) or stripped_text(item.get("text"))
         text = MESSAGE_SEPARATOR.join(filter(None, (text, *_attached_texts(item, skipped))))
         if text:
             message_id = stripped_text(item.get("uuid")) or str(number)
@@ -210,22 +213,22 @@ def _chatgpt_messages(value: Mapping[str, Any], skipped: SkippedCounts) -> Itera
             skipped[hidden] += 1
         elif text := _content_text(content, skipped):
             message_id = stripped_text(item.get("id")) or node_id
-            yield ChatMessage(message_id, role, text, _from_unix_seconds(item.get("create_time")))
+            yield ChatMessage(message_id, role, text, from_unix_seconds(item.get("create_time")))
 
 
 def _content_text(content: object, skipped: SkippedCounts) -> str:
     """Return the text of a message of ChatGPT."""
     if not isinstance(content, dict):
-        return _joined_text(content, skipped)
+        return joined_text(content, skipped)
     kind = _PART_KINDS.get(stripped_text(content.get("content_type")))
     if kind is not None and kind is not Skipped.SPOKEN:
         skipped[kind] += 1
         return ""
     parts = content.get("parts")
-    return _joined_text(parts if isinstance(parts, list) else content.get("text"), skipped)
+    return joined_text(parts if isinstance(parts, list) else content.get("text"), skipped)
 
 
-def _joined_text(content: object, skipped: SkippedCounts) -> str:
+def joined_text(content: object, skipped: SkippedCounts) -> str:
     """Return the text of a message's parts; a spoken message without any counts once."""
     texts, others = list[str](), list[Skipped]()
     for part in content if isinstance(content, list) else [content]:
@@ -298,7 +301,7 @@ def stripped_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _from_unix_seconds(value: object) -> datetime | None:
+def from_unix_seconds(value: object) -> datetime | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sync.archive import daily_pages, source_files
+from sync.archive.agent_transcripts import read_transcripts
 from sync.archive.chat_events import draft_chat_events, split_recorded_turns
 from sync.archive.chat_exports import ImportedChat, read_chats
 from sync.archive.daily_pages import RecordMoment
@@ -166,6 +167,14 @@ class ForeignImports:
             problem = "there is no conversation of Claude or ChatGPT in it"
             problem = result.refusals[0][1] if result.refusals else problem
             raise InvalidInput(problem, field="path", hint=SUPPORTED_SOURCES_HINT)
+        await self._import_chats(chats, result, on_progress)
+
+    async def import_transcripts(
+        self, program: str, path: Path | None, result: ArchiveImportResult, on_progress: OnProgress
+    ) -> None:
+        """Import the transcripts of a coding agent, from its own folders or from a path."""
+        result.source = program
+        chats = await asyncio.to_thread(read_transcripts, program, path, result.skipped)
         await self._import_chats(chats, result, on_progress)
 
     async def import_pasted(self, text: str, result: ArchiveImportResult) -> None:

@@ -148,6 +148,14 @@ class ArchiveService:
             await foreign.import_text(path, result)
         return result
 
+    async def import_transcripts(
+        self, program: str, path: Path | None, *, dry_run: bool, on_progress: OnProgress
+    ) -> ArchiveImportResult:
+        """Import the transcripts of a coding agent. Raises InvalidInput, StorageError."""
+        result = ArchiveImportResult(program, dry_run=dry_run)
+        await self._foreign.import_transcripts(program, path, result, on_progress)
+        return result
+
     async def import_pasted(self, text: str, *, dry_run: bool) -> ArchiveImportResult:
         """Import pasted text: what another assistant knows. Raises TooLarge, InvalidInput."""
         result = ArchiveImportResult("pasted", dry_run=dry_run)

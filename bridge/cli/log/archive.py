@@ -60,6 +60,10 @@ def import_archive(
     paste: Annotated[
         bool, typer.Option("--paste", help="Read what another assistant knows, a thing on a line, from PATH or stdin.")
     ] = False,
+    program: Annotated[
+        str | None,
+        typer.Option("--from", help="Transcripts of claude-code, codex or cursor, from its own folders or from PATH."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
@@ -72,8 +76,13 @@ def import_archive(
         pasted = {"text": _read_pasted(path), "dryRun": dry_run}
         _end_import(call_with_progress("archive/paste", pasted, _show_imported))
         return
+    if program is not None:
+        place = None if path is None else path_argument(path)
+        transcripts = {"program": program, "path": place, "dryRun": dry_run}
+        _end_import(call_with_progress("archive/import", transcripts, _show_imported))
+        return
     if path is None:
-        raise InvalidInput("name what to import", field="path", hint="Give a file or a folder, or --paste.")
+        raise InvalidInput("name what to import", field="path", hint="Give a file or a folder, --paste or --from.")
     passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run, "mine": mine}
     # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.

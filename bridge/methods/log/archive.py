@@ -1,6 +1,6 @@
 """`archive/export` and `archive/import`: everything as one file, and back; other programs' conversations."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -29,11 +29,14 @@ class ArchiveExport(Params, frozen=True):
 class ArchiveImport(Params, frozen=True):
     """`path`: an archive, a memory, notes or a folder of them, the app's database, or an export of Claude or ChatGPT.
 
+    `program`: import the transcripts of this coding agent, from the folders where it keeps them, or from `path`.
+
     `dryRun`: count, record nothing. `mine`: the user says that an archive is their own memory; only without an account,
     whose devices' signatures tell.
     """
 
-    path: PathText
+    path: PathText | None = None
+    program: Literal["claude-code", "codex", "cursor"] | None = None
     passphrase: str | None = None
     dry_run: bool = False
     mine: bool = False
@@ -65,7 +68,13 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
 async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
     """Import an archive, or the files of other programs; idempotent."""
     app = await context.app.wait_until_open()
-    path, report = absolute_path(params.path, "path"), context.progress_reporter(PROGRESS_TOKEN, "import")
+    path = None if params.path is None else absolute_path(params.path, "path")
+    report = context.progress_reporter(PROGRESS_TOKEN, "import")
+    if params.program is not None:
+        imports = app.archive().import_transcripts(params.program, path, dry_run=params.dry_run, on_progress=report)
+        return archive.import_to_json(await imports)
+    if path is None:
+        raise InvalidInput("name what to import", field="path", hint="Give a file or a folder, or a program.")
     if params.mine and app.account.is_logged_in:
         hint = "Leave it out: what a device of this account signed is taken as its own."
         raise InvalidInput("mine is for a memory without an account", field="mine", hint=hint)

@@ -212,3 +212,27 @@ def test_pasted_text_of_another_assistant_waits_in_the_review(home: Home, tmp_pa
         assert waiting == ["Lives in Kiel", "对花生过敏", "Likes tea"]
         with pytest.raises(CallFailed, match="2001 lines"):
             sidecar.call("archive/paste", text="x\n" * 2_001)
+
+
+def test_transcripts_of_a_coding_agent_are_taken_from_its_folder_once(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions" / "2026"
+    folder.mkdir(parents=True)
+    payloads = [
+        ("session_meta", {"id": "c-1", "source": "cli"}),
+        ("event_msg", {"type": "user_message", "message": "How hot is the kiln?"}),
+        ("response_item", {"type": "function_call_output", "output": "950"}),
+        (
+            "response_item",
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hot"}]},
+        ),
+    ]
+    named = [{"timestamp": "2026-01-01T10:00:00Z", "type": kind, "payload": payload} for kind, payload in payloads]
+    (folder / "rollout-1.jsonl").write_text("\n".join(map(json.dumps, named)), "utf-8")
+
+    taken = home.json("import", "--from", "codex", str(tmp_path))
+
+    assert (taken["source"], taken["conversations"], taken["recorded"]) == ("codex", 1, 3)
+    assert taken["skipped"] == [{"kind": "tools", "count": 1}]
+    (hit, *_) = home.json("search", "kiln")["hits"]
+    assert (hit["origin"], hit["author"], hit["date"][:10]) == ("imported", "file", "2026-01-01")
+    assert home.json("import", "--from", "codex", str(tmp_path))["recorded"] == 0

@@ -145,7 +145,11 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "recall/context": ({"query": "记住", "maxChars": 500, "weights": "seed004"}, {"query": "你好", "limit": 3}),
     "archive/export": ({"path": "/nowhere/all.xbm"}, {"path": "/nowhere/sealed.xbm", "passphrase": "a passphrase"}),
     "archive/paste": ({"text": "- likes tea", "dryRun": True}, {"text": "x"}),
-    "archive/import": ({"path": "/nowhere/all.xbm", "passphrase": "a passphrase"}, {"path": NOTHING, "dryRun": True}),
+    "archive/import": (
+        {"path": "/nowhere/all.xbm", "passphrase": "a passphrase"},
+        {"path": NOTHING, "dryRun": True},
+        {"path": NOTHING, "program": "codex"},
+    ),
     "retention/plan": ({"days": 30}, {"megabytes": 0}),
     "retention/apply": ({"days": 30}, {"megabytes": 1}),
     "redaction/check": ({"text": "密码是 hunter2，邮箱 person@example.com"},),
