@@ -30,7 +30,7 @@ const CHINESE = Object.freeze({
 记忆服务暂时不可用，本次对话没有以往的记忆。不要猜测用户以前说过什么；用户问起时，如实说明暂时读不到记忆。
 `,
   states: Object.freeze({
-    stopped: '记忆服务未启动',
+    stopped: '记忆服务没有运行',
     starting: '记忆服务正在启动',
     running: '记忆服务运行正常',
     waiting: '记忆服务意外中断，正在自动恢复',
@@ -56,7 +56,7 @@ The memory is not available now, so this conversation knows nothing of earlier o
 if they ask, say that the memory cannot be read at the moment.
 `,
   states: Object.freeze({
-    stopped: 'The memory has not been started',
+    stopped: 'The memory is not running',
     starting: 'The memory is starting',
     running: 'The memory works',
     waiting: 'The memory stopped unexpectedly and is being restarted',

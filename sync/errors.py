@@ -32,7 +32,7 @@ class InvalidInput(XiaobaiError):
     """An argument or an event that cannot be accepted as it is. `field` names it, if there is one."""
 
     kind = "invalid_input"
-    default_hint = "Correct the named field and call again; nothing was stored."
+    default_hint = "Correct the named field and call again."
 
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -340,10 +340,7 @@ class LanOff(LanError):
     """This device takes no part in the local network now."""
 
     kind = "lan_off"
-    default_hint = (
-        "It needs a running sidecar, XIAOBAI_LAN__ENABLED other than `off`, and a second device: one of the account"
-        " (`xiaobai-memory devices list`) or a paired one (`xiaobai-memory lan pair`)."
-    )
+    default_hint = "Start the app or `xiaobai-memory serve`; XIAOBAI_LAN__ENABLED must not be `off`."
 
 
 class PeerUnreachable(LanError):

@@ -12,8 +12,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
+from typing import Final
 
 from sync.runtime.garbage_collection import paused_collection, skip_collection_at_exit
+
+# `events --append` is `events append`: so other programs call `events` and `session-meta`
+FLAG_COMMANDS: Final = frozenset({"--append", "--append-batch", "--read", "--tail", "--upsert", "--list"})
 
 
 def main() -> None:
@@ -32,6 +37,9 @@ def main() -> None:
             from bridge.sidecar import main as serve  # noqa: PLC0415 - only this way needs it
 
         raise SystemExit(serve({}))
+    for at, (name, flag) in enumerate(pairwise(sys.argv[1:4]), 2):
+        if name in {"events", "session-meta"} and flag in FLAG_COMMANDS:
+            sys.argv[at] = flag.lstrip("-")
     with default_sigint(), paused_collection():
         from bridge.cli import fast_commands  # noqa: PLC0415 - `serve` does not need it
 

@@ -186,6 +186,8 @@ def config(
 ) -> None:
     """The options of `config.json`, or one of them set."""
     asked: dict[str, Any] = {"projectPath": project, "forProject": for_project}
+    if value is None and option is not None and "=" in option:
+        option, _, value = option.partition("=")
     if value is not None:
         from sync.daily.config import parse_value  # noqa: PLC0415 - only this command needs it
 

@@ -187,7 +187,8 @@ def test_the_qr_code_is_drawn_on_a_terminal(home_a: Home) -> None:
 def test_without_a_sidecar_the_commands_say_what_is_missing(home_a: Home) -> None:
     refused = home_a.run("lan", "pair", check=False)
     assert refused.returncode == 1
-    assert "lan pair" in refused.stderr
+    assert "xiaobai-memory serve" in refused.stderr
+    assert "lan pair" not in refused.stderr
     unknown = home_a.run("lan", "forget", "device-z", check=False)
     assert unknown.returncode == 1
     assert "没有这个编号的设备与本机配对" in unknown.stderr

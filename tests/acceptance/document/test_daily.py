@@ -59,6 +59,9 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
     assert "新题目" in home.run("daily", "show").stdout
     assert home.json("daily", "status")["records"] == 1
     assert home.json("daily", "config", "recording.auto_save", "false")["options"]["recording"]["auto_save"] is False
+    refused = home.run("daily", "config", "storage.retention_days=abc", check=False).stderr
+    assert "storage.retention_days" in refused
+    assert "recording.auto_save" not in refused, "the option exists; its value is wrong"
     config = json.loads((home.data / ".cursor" / "skills" / "memories" / "config.json").read_text("utf-8"))
     assert config == {"recording": {"auto_save": False}}
     assert home.json("daily", "review")["questions"] == []

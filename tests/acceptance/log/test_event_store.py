@@ -224,3 +224,13 @@ def test_removing_a_memory_removes_its_files(tmp_path: Path, local_cloud: Cloud,
         wait_until_synced(sidecar)
         sidecar.call("auth/logout", localCopy="remove")
         wait_until(lambda: not former.exists())
+
+
+def test_the_flags_of_the_seed_are_the_commands(home: Home) -> None:
+    event = {"type": "memory_fact", "session_id": "s", "payload": {"fact_type": "note", "content": "甲"}}
+    home.run("events", "--append", json.dumps(event))
+    home.run("events", "--append-batch", json.dumps([event]))
+    home.run("session-meta", "--upsert", json.dumps({"session_id": "s", "title": "题"}))
+    contents = [one["payload"].get("content") for one in home.json("events", "--tail", "{}")["events"]]
+    assert contents.count("甲") == 2
+    assert "题" in home.run("session-meta", "--list", "{}").stdout
