@@ -25,12 +25,12 @@ CHAPTERS: Final = [
     "README.zh-CN.md",
     *sorted(f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")),
 ]
-WITHOUT_EXAMPLE: Final = {"docs/faults.md", "docs/events.md", "docs/scale.md", "docs/requirements.md"}  # lists
+WITHOUT_EXAMPLE: Final = {  # lists, and a calculation
     "docs/faults.md",
     "docs/events.md",
     "docs/scale.md",
     "docs/requirements.md",
-}  # lists, and a calculation
+}
 SHELL_SYNTAX: Final = re.compile(r"[|<>;&$`(]")
 BLOCK: Final = re.compile(r"(?ms)^( *)```(console|jsonrpc|js)\n(.*?)^ *```$")
 
