@@ -347,6 +347,11 @@ export interface ForgottenJson {
   keptFiles: Array<string>;
 }
 
+export interface FoundEventsJson {
+  events: Array<Record<string, unknown>>;
+  missing: Array<string>;
+}
+
 export interface HealthJson {
   checks: Array<CheckJson>;
   ok: boolean;
@@ -1309,6 +1314,13 @@ export interface Methods {
       events: Array<Record<string, unknown>>;
     };
     result: RecordedJson;
+  };
+  /** Events by their ids, and what was said in an exchange as it was typed. */
+  'events/get': {
+    params: {
+      eventIds: Array<string>;
+    };
+    result: FoundEventsJson;
   };
   /** Erase the payloads of events here, on the server and on every device. */
   'events/forget': {

@@ -52,6 +52,7 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("lan/forget", "account.lan:forget"),
         _row("events/append", "log.events:append"),
         _row("events/appendBatch", "log.events:append_batch"),
+        _row("events/get", "log.events:get"),
         _row("events/forget", "log.events:forget"),
         _row("events/read", "log.events:read"),
         _row("events/tail", "log.events:tail"),

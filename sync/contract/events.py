@@ -3,20 +3,30 @@
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from sync.log.envelope import to_json
-from sync.log.event_types import MESSAGE
+from sync.log.event_types import EXCHANGE_RECORDED, MESSAGE, TEXT_SUFFIX
 from sync.log.integrity.store import ProblemJson
 from sync.log.payload_schemas import is_known_type
 
 if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sync.erasure_service import RequestedErasure
-    from sync.log.model import AppendResult, EventPage, RefusedEvent
+    from sync.log.model import AppendResult, Event, EventPage, RefusedEvent
 
 
 class EventsJson(TypedDict):
     events: list[dict[str, Any]]
     nextOffset: int
+
+
+class FoundEventsJson(TypedDict):
+    """`events` in the order asked for; `missing`: ids that this log does not have.
+
+    An exchange has `said`: question and answer as they were typed, redacted, if this device keeps them; else null.
+    """
+
+    events: list[dict[str, Any]]
+    missing: list[str]
 
 
 class AppendedJson(EventsJson):
@@ -85,6 +95,16 @@ def forgotten_to_json(erased: "RequestedErasure") -> ForgottenJson:
 
 def events_to_json(page: "EventPage") -> EventsJson:
     return {"events": [to_json(event) for event in page.events], "nextOffset": page.next_offset}
+
+
+def found_events_to_json(names: "Mapping[str, str | None]", found: "Mapping[str, Event]") -> FoundEventsJson:
+    """`names`: the event id of each id that was asked for. `found`: also the whole texts of exchanges."""
+    events = []
+    for event in (found[name] for name in names.values() if name is not None and name in found):
+        text = found.get(f"{event.event_id}{TEXT_SUFFIX}")
+        said = {side: text.payload.get(side, "") for side in ("question", "answer")} if text and text.payload else None
+        events.append({**to_json(event), "said": said} if event.type == EXCHANGE_RECORDED else to_json(event))
+    return {"events": events, "missing": [given for given, name in names.items() if name not in found]}
 
 
 def appended_events_to_json(page: "EventPage", after: int) -> AppendedJson:

@@ -167,6 +167,17 @@ async def resolve_ids(events: EventLog, names: Sequence[str]) -> dict[str, str]:
     return await events.database.read(identity_store.resolve_ids, names=names, device_ids=device_ids)
 
 
+async def find_events(events: EventLog, event_ids: Sequence[str]) -> dict[str, Event]:
+    """Return the known ones of these events by id, without the text of those that wait to be forgotten."""
+
+    def read(connection: Transaction) -> dict[str, Event]:
+        found = (store.find_event(connection, event_id) for event_id in event_ids)
+        held_ids = erased_store.held_ids(connection)
+        return {event.event_id: _without_held(event, held_ids) for event in found if event is not None}
+
+    return await events.database.read(read)
+
+
 async def user_visible_outbox(events: EventLog) -> OutboxCounts:
     """Return the cloud's outbox as the user sees it: without a cloud nothing is pending."""
     outbox = await events.outbox()
@@ -182,9 +193,12 @@ def _read_page(
     if not page.events:
         _check_known_position(connection, query.after, "after")
     elif held := erased_store.held_ids(connection):
-        shown = (replace(one, payload={}, extra={}) if one.event_id in held else one for one in page.events)
-        return replace(page, events=tuple(shown))
+        return replace(page, events=tuple(_without_held(event, held) for event in page.events))
     return page
+
+
+def _without_held(event: Event, held_ids: Collection[str]) -> Event:
+    return replace(event, payload={}, extra={}) if event.event_id in held_ids else event
 
 
 def _check_known_position(connection: Transaction, position: int, field: str) -> None:

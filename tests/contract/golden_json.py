@@ -24,6 +24,7 @@ from sync.contract.events import (
     appended_events_to_json,
     events_to_json,
     forgotten_to_json,
+    found_events_to_json,
     quarantine_to_json,
     verification_to_json,
 )
@@ -88,6 +89,8 @@ _TAKEN = ArchiveImportResult(
 _PLAN = RetentionPlan(
     RetentionRules(0, 4_096), 9, 900, [1, 2], 80, _SEEN, _SEEN, {HoldReason.NOT_YET_CONSUMED: 1}, {"their.backup": 7}
 )
+_PROBLEMS = [ProblemJson("a row points nowhere", 2, ("1", "2"))]
+_FOUND = {one.event_id: one for one in _EVENTS}
 _PAGE = EventPage(_EVENTS, 4)
 _RECORD = Record(
     "rec_1",
@@ -130,6 +133,7 @@ def samples() -> dict[str, list[Any]]:
         "devices_to_json": [_devices()],
         "edit_to_json": [edit_to_json(_edited())],
         "events_to_json": [events_to_json(_PAGE), events_to_json(EventPage((), 0))],
+        "found_events_to_json": [found_events_to_json({"evt_9": None, "evt_1": _EVENTS[0].event_id}, _FOUND)],
         "error_to_json": [error_to_json(RateLimited("too many requests", retry_after=3.0))],
         "health_to_json": [
             health_to_json(
@@ -155,10 +159,7 @@ def samples() -> dict[str, list[Any]]:
             update_to_json(UpdateResult("evt_1", True, None, 2)),
             update_to_json(UpdateResult(None, False, "nothing_said", 0)),
         ],
-        "verification_to_json": [
-            verification_to_json([ProblemJson("a row points nowhere", 2, ("1", "2"))], 9),
-            verification_to_json([], 9),
-        ],
+        "verification_to_json": [verification_to_json(found, 9) for found in (_PROBLEMS, [])],
     }
 
 

@@ -12,13 +12,17 @@ from sync.app import App
 from sync.contract.events import (
     EventsJson,
     ForgottenJson,
+    FoundEventsJson,
     RecordedJson,
     append_results_to_json,
     events_to_json,
     forgotten_to_json,
+    found_events_to_json,
 )
 from sync.log import ingest
+from sync.log.event_types import TEXT_SUFFIX
 from sync.log.ingest import DraftBuilder
+from sync.log.log import find_events, resolve_ids
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_PAGE_EVENTS, EventDraft
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
@@ -35,6 +39,10 @@ class AppendBatch(Params, frozen=True):
 
 class Forget(Params, frozen=True):
     event_ids: Annotated[list[EventId], msgspec.Meta(min_length=1, max_length=400)]  # what one event can name
+
+
+class GetEvents(Params, frozen=True):
+    event_ids: Annotated[list[EventId], msgspec.Meta(min_length=1, max_length=200)]
 
 
 class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -80,6 +88,14 @@ async def _record(app: App, drafts: Callable[[DraftBuilder], list[EventDraft]]) 
 async def forget(app: App, params: Forget) -> ForgottenJson:
     """Erase the payloads of events here, on the server and on every device."""
     return forgotten_to_json(await app.erasure.request_by_id(params.event_ids))
+
+
+async def get(app: App, params: GetEvents) -> FoundEventsJson:
+    """Events by their ids, and what was said in an exchange as it was typed."""
+    known = await resolve_ids(app.log, params.event_ids)
+    names = {given: known.get(given) for given in params.event_ids}
+    texts = (f"{name}{TEXT_SUFFIX}" for name in known.values())
+    return found_events_to_json(names, await find_events(app.log, [*known.values(), *texts]))
 
 
 async def read(app: App, params: Read) -> EventsJson:

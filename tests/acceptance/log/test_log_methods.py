@@ -295,3 +295,22 @@ class TestWhatDescribesItself:
         tail = next(method for method in described["methods"] if method["name"] == "events/tail")
         assert {"project_id", "limit", "follow"} <= {parameter["name"] for parameter in tail["params"]}
         assert not home.data.exists()
+
+
+def test_events_are_given_by_their_ids_with_what_was_typed_and_without_what_waits_to_be_forgotten(home: Home) -> None:
+    home.settings.pop("PRIVACY__STORE_MESSAGES")
+    typed, said = "请记住，" + "很长的一句话，" * 20, "好的，" + "我记住了，" * 40
+    with Sidecar(home) as sidecar:
+        event_id = sidecar.update(typed, said)["eventId"]
+        sidecar.call("events/append", event={"type": "note_taken", "event_id": "mine", "payload": {}})
+        found = sidecar.call("events/get", eventIds=["mine", event_id, "evt_unknown"])
+        assert found["missing"] == ["evt_unknown"]
+        note, exchange = found["events"]
+        assert note["type"] == "note_taken"
+        assert "said" not in note
+        assert exchange["said"] == {"question": typed, "answer": said}
+        sidecar.call("memory/forget", eventIds=[event_id], undoSeconds=300)
+        (hidden,) = sidecar.call("events/get", eventIds=[event_id])["events"]
+        assert (hidden["payload"], hidden["said"]) == ({}, None)
+        with pytest.raises(CallFailed, match="length <= 200"):
+            sidecar.call("events/get", eventIds=["evt_x"] * 201)

@@ -106,6 +106,13 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "devices/hide": ({"deviceId": "device-b", "hidden": True},),
     "events/append": ({"event": EVENT},),
     "events/appendBatch": ({"events": [EVENT, {"type": "message", "payload": {"content": "x" * 200}}]},),
+    "events/get": ({"eventIds": ["evt_a", "evt_b"]},),
+    "memory/forget": (
+        {"query": "火锅", "preview": True},
+        {"factId": "evt_a", "undoSeconds": 3},
+        {"eventIds": ["evt_a"], "token": "1.a"},
+    ),
+    "memory/undo": ({"requestId": "evt_a"}, {}),
     "events/read": ({"since_ts": "2026-02-02T10:00:00Z", "after": 0, "types": ["note_taken"], "limit": 5},),
     "events/tail": ({"project_id": "proj_global", "limit": 2, "follow": False},),
     "events/unfollow": ({},),
