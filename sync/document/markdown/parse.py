@@ -7,8 +7,11 @@ become plausible nonsense.
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -44,6 +47,10 @@ _FENCE: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z
 _COMMENT_MARK: Final = "<!--"
 _COMMENT: Final = re.compile(rf" {{0,3}}{_COMMENT_MARK}")
 _FENCE_END: Final = re.compile(r"\s*(`{3,}|~{3,})\s*\Z")
+MIN_SPACED: Final = 3  # spaces between Chinese characters; fewer say nothing
+_FIRST_KANA, _LAST_KANA, _FIRST_SUPPLEMENTARY = "\u3041", "\u30fe", 0x10000
+_SPACED: Final = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")  # Korean has a space after each word
+_SAVE_AS_UTF8: Final = "Save it as UTF-8 in an editor that shows it correctly; until then it is left as it is."
 _YAML_KEY: Final = re.compile(r"[^\W\d][\w .-]*:(?:\s|\Z)")
 _YAML_OTHER: Final = re.compile(r"\s|- |# |\Z")
 
@@ -52,8 +59,10 @@ def parse(data: bytes) -> MemoryDocument:
     """Parse a file. Raises DocumentUntouchable for binary data, unknown encodings and more than `MAX_BYTES`."""
     if len(data) > MAX_BYTES:
         raise DocumentUntouchable(f"the memory file has {len(data)} bytes, the limit is {MAX_BYTES}")
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise DocumentUntouchable("the memory file is UTF-16", hint=_SAVE_AS_UTF8)
     if b"\0" in data:
-        raise DocumentUntouchable("the memory file contains NUL bytes, so it is not text")
+        raise DocumentUntouchable("the memory file contains NUL bytes: it is no text, or UTF-16", hint=_SAVE_AS_UTF8)
     text, encoding = _decode(data)
     bom = text.startswith(BOM)
     document = parse_text(text.removeprefix(BOM), encoding=encoding, bom=bom)
@@ -170,10 +179,25 @@ def _decode(data: bytes) -> tuple[str, Encoding]:
     sound = sum(not char.isascii() for char in lenient) - damaged
     if sound > damaged:
         raise DocumentUntouchable(f"the memory file is UTF-8 with {damaged} damaged places")
-    try:
-        return data.decode("gb18030"), "gb18030"
-    except UnicodeDecodeError:
-        raise DocumentUntouchable("the memory file is neither UTF-8 nor GB18030") from None
+    with suppress(UnicodeDecodeError):
+        if is_plausible_chinese(text := data.decode("gb18030")):
+            return text, "gb18030"
+    raise DocumentUntouchable("the memory file is neither UTF-8 nor GB18030", hint=_SAVE_AS_UTF8)
+
+
+def is_plausible_chinese(text: str) -> bool:
+    """Whether text that was read as GB18030 is written in it, and not in Big5, Shift-JIS, EUC or Windows-1252.
+
+    Those give characters of private use, rare characters in the place of frequent ones, kana, or words between spaces.
+    """
+    wide = [char for char in text if not char.isascii() and ord(char) < _FIRST_SUPPLEMENTARY]
+    if any(unicodedata.category(char) in {"Co", "Cn"} for char in wide):
+        return False
+    frequent = len("".join(wide).encode("gb2312", "ignore")) // 2
+    kana, spaced = sum(_FIRST_KANA <= char <= _LAST_KANA for char in wide), len(_SPACED.findall(text))
+    if spaced >= MIN_SPACED and spaced > len(wide) * 0.25:
+        return False
+    return frequent >= len(wide) * 0.5 and kana <= len(wide) * 0.3
 
 
 def _split_into_blocks(lines: Sequence[str]) -> list[Block]:

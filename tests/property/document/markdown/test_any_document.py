@@ -16,11 +16,12 @@ from sync.document.markdown.edits import (
 )
 from sync.document.markdown.model import BlockKind, Entry, MemoryDocument, MergePlan, Snapshot, Version
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
-from sync.document.markdown.parse import parse, parse_text
+from sync.document.markdown.parse import is_plausible_chinese, parse, parse_text
 from sync.document.markdown.reparse import parse_edited, reparse
 from sync.document.merge.three_way import choose_base, plan_merge
 from sync.document.merge.word_merge import merge_words
 from sync.document.read.prompt import compose
+from sync.errors import DocumentUntouchable
 from sync.redaction.prompt_fence import neutralise
 from tests.proof import examples
 from tests.unit.document.examples import numbered, with_exchange
@@ -77,7 +78,10 @@ def test_only_blank_blocks_have_no_text(data: bytes) -> None:
 @given(documents())
 def test_gb18030_is_written_byte_for_byte(data: bytes) -> None:
     encoded = ("记忆是我的" * 20 + data.decode()).encode("gb18030")
-    assert parse(encoded).data == encoded
+    try:
+        assert parse(encoded).data == encoded
+    except DocumentUntouchable:  # characters of private use, say: it may be in another encoding
+        assert not is_plausible_chinese(encoded.decode("gb18030"))
 
 
 @given(snapshots(), TEXT, TEXT, st.sampled_from(["2026/1/8", "2026/1/7", "2025/12/31"]))

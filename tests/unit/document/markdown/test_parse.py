@@ -95,6 +95,45 @@ def test_a_line_that_only_begins_like_the_footer_is_an_entry(line: str) -> None:
     assert document.label is None
 
 
+FOREIGN = {
+    "big5": "# 我的筆記\n- 每天早上喝一杯茶\n- 會議在星期一\n",
+    "shift_jis": "# 私のメモ\n- 毎朝お茶を飲みます\n- 会議は月曜日です\n",
+    "euc_jp": "# 私のメモ\n- 毎朝お茶を飲みます\n- 会議は月曜日です\n",
+    "euc_kr": "# 나의 메모\n- 매일 아침 차를 한 잔 마신다\n- 회의는 월요일에 있다\n",
+    "cp1252": "# Notes\n- cafés fermés le dimanche\n- réunion à dix heures\n",
+    "cp1251": "# Заметки\n- каждое утро пью чай\n",
+    "latin-1": "Größe äöü\n- Straße prüfen\n",
+    "utf-16": "# 我的笔记\n- 喝茶\n",
+    "utf-16-le": "# 我的笔记\n- 喝茶\n",
+    "utf-16-be": "# notes\n- tea\n",
+    "utf-32": "# 我的笔记\n",
+}
+
+
+@pytest.mark.parametrize("encoding", FOREIGN)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_file_in_another_encoding_is_not_read_as_gb18030(encoding: str, newline: str) -> None:
+    with pytest.raises(DocumentUntouchable) as refused:
+        parse(FOREIGN[encoding].replace("\n", newline).encode(encoding))
+    assert "UTF-8" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "喝茶",
+        "# 我的记忆\n- 用 Python 写脚本 和 工具\n",
+        "- 菜刀🙂每月磨一次，用 1000 目\n",
+        "- 開會時間改到星期三下午，請記得帶電腦\n",
+        "- 日语练习：ありがとう，意思是谢谢；さようなら，意思是再见，明天继续背这两个词\n",
+        "- №1 ①②③ → ≥ α β café\n- 王小明的电话",
+    ],
+)
+def test_chinese_text_in_gb18030_is_read(text: str) -> None:
+    document = parse(text.encode("gb18030"))
+    assert (document.text, document.encoding) == (text, "gb18030")
+
+
 def test_nothing_in_a_closed_comment_is_structure() -> None:
     text = "## 节\n<!--\n## 用户偏好\n---\n\n- （待补充）\n```\n-->\n- 后\n```\n"
     assert [(entry.section, entry.text) for entry in parse(text.encode()).entries] == [
