@@ -44,6 +44,7 @@ _BEHIND: Final = re.compile(rf"{_ELEMENT}\Z", re.DOTALL)
 _QUERY: Final = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _INJECTED: Final = re.compile(r"# AGENTS\.md instructions for |<INSTRUCTIONS>|\[Request interrupted by user")
 _SELECT_KEYS: Final = "select key from cursorDiskKV where key >= 'composerData:' and key < 'composerData;' order by key"
+_SELECT_VALUE: Final = "select value from cursorDiskKV where key = ?"
 _SELECT_RANGE: Final = "select key, value from cursorDiskKV where key >= ? and key < ?"
 
 _Line = Mapping[str, Any]
@@ -147,7 +148,7 @@ def _read_codex(path: Path, skipped: SkippedCounts) -> Iterator[ImportedChat]:
         kind = stripped_text(item.get("type"))
         if line.get("type") == "session_meta" and not session:
             session = stripped_text(item.get("id"))
-            if item.get("thread_source") == "subagent" or isinstance(item.get("source"), dict):
+            if item.get("thread_source") == "subagent" or "subagent" in _object(item.get("source")):
                 skipped[Skipped.SUBAGENTS] += 1
                 return
         is_typed = kind == "user_message"
@@ -187,7 +188,7 @@ def _read_cursor_database(path: Path, skipped: SkippedCounts) -> Iterator[Import
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_READ_BYTES)
             for (key,) in connection.execute(_SELECT_KEYS).fetchall():
                 composer_id = str(key).partition(":")[2]
-                ((_, value),) = connection.execute(_SELECT_RANGE, (key, f"{key}\0"))
+                (value,) = connection.execute(_SELECT_VALUE, (key,)).fetchone()
                 rows = connection.execute(_SELECT_RANGE, (f"bubbleId:{composer_id}:", f"bubbleId:{composer_id};"))
                 bubbles = {str(name).rpartition(":")[2]: _decoded(one, skipped) for name, one in rows}
                 yield _composer_chat(composer_id, _decoded(value, skipped), bubbles, skipped)
@@ -212,9 +213,12 @@ def _composer_chat(
         skipped[Skipped.TOOLS] += not text and isinstance(bubble.get("toolFormerData"), dict)
         if role is not None and text:
             _add(messages, ChatMessage(f"{composer_id}:{name}", role, text, from_iso(bubble.get("createdAt"))), skipped)
-    created = composer.get("createdAt")
-    started_at = from_unix_seconds(created / 1000) if isinstance(created, int | float) else None
+    started_at = from_unix_seconds(composer.get("createdAt"), 1000)
     return build_chat("cursor", composer_id, stripped_text(composer.get("name")), started_at, messages)
+
+
+def _object(value: object) -> _Line:
+    return value if isinstance(value, dict) else {}
 
 
 def _decoded(value: object, skipped: SkippedCounts) -> _Line:

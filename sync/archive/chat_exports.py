@@ -301,11 +301,11 @@ def stripped_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def from_unix_seconds(value: object) -> datetime | None:
+def from_unix_seconds(value: object, scale: int = 1) -> datetime | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return datetime.fromtimestamp(value, UTC)
+        return datetime.fromtimestamp(value / scale, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -39,7 +39,6 @@ from sync.log.model import EventDraft
 from sync.runtime.supervision import run_cancellable
 from sync.system.files import translate_os_errors
 
-TEXT_SUFFIXES: Final = frozenset({".md", ".markdown", ".txt"})
 OBSIDIAN_FOLDER: Final = ".obsidian"  # of a vault, whose files are all notes
 
 
@@ -227,7 +226,7 @@ def _texts_of(folder: Path, files: Sequence[Path]) -> tuple[list[Path], bool]:
 
     Beside daily pages only those of days are taken: the other files there are made of the pages.
     """
-    texts = [file for file in files if file.suffix.lower() in TEXT_SUFFIXES]
+    texts = [file for file in files if file.suffix.lower() in source_files.TEXT_SUFFIXES]
     of_days = [file for file in texts if leading_day(file.stem) is not None]
     with translate_os_errors(folder):
         has_pages = any(

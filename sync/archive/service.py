@@ -142,7 +142,7 @@ class ArchiveService:
             return await self._import_archive(reader, dry_run, on_progress, is_own=is_own, is_mine=is_mine)
         if signature.startswith(source_files.SQLITE_SIGNATURE):
             await foreign.import_app_cache(path, result)
-        elif source_files.is_json(signature):
+        elif source_files.is_export(path, signature):
             await foreign.import_export(path, None, result, on_progress)
         else:
             await foreign.import_text(path, result)

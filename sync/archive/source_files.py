@@ -36,6 +36,7 @@ ZIP_ENCRYPTED_FLAG: Final = 0x1  # the flag of an encrypted member
 # What unpacking raises besides OSError: damaged, or an unknown compression.
 UNPACK_ERRORS: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 SQLITE_SIGNATURE: Final = b"SQLite format 3\0"
+TEXT_SUFFIXES: Final = frozenset({".md", ".markdown", ".txt"})
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024  # bytes of a memory file or a page
 
 
@@ -53,8 +54,10 @@ def read_signature(path: Path) -> bytes:
         return file.read(SIGNATURE_BYTES)
 
 
-def is_json(signature: bytes) -> bool:
+def is_export(path: Path, signature: bytes) -> bool:
     """Return whether a file is JSON or a zip, as exports of conversations are. All else is read as text."""
+    if path.suffix.lower() in TEXT_SUFFIXES:  # its first character may be that of a link
+        return False
     return signature.removeprefix(BOM_UTF8).lstrip()[:1] in {b"[", b"{"} or signature.startswith(b"PK")
 
 

@@ -101,6 +101,11 @@ async def test_text_without_headings_is_a_memory_too(harness: DocumentHarness, t
     assert "Prefers tea.\nLives in Kiel." in harness.text
 
 
+@pytest.mark.parametrize("text", ["[[Glaze]] is copper red.\n", "{x} [2025-11-03] Lives in Kiel.\n"])
+async def test_a_text_that_begins_like_json_is_a_text(harness: DocumentHarness, tmp_path: Path, text: str) -> None:
+    assert (await import_file(harness, written(tmp_path, {"a.md": text}) / "a.md")).recorded == 1
+
+
 async def test_day_notes_are_records_of_their_days_and_a_memory_beside_them_is_lines(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
