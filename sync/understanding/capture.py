@@ -10,6 +10,7 @@ from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.model import EventDraft
 from sync.redaction import KINDS, Redactor, placeholder
+from sync.small_talk import is_small_talk
 from sync.understanding import store
 from sync.understanding.dates.plan_dates import last_day_of
 from sync.understanding.fact_events import statement_drafts
@@ -47,14 +48,18 @@ def fact_extractor(
 
 
 def _of_turn(turn: store.Turn) -> list[Statement]:
-    """What 记住这个 means: the user's words before it; of a question its answer, as a candidate."""
-    asked = read_sentences(turn.question)
-    if not all(one.is_question for one in asked):
-        found = remembered(turn.question)
-    else:
-        answered = remembered(turn.answer, Level.LIKELY)
-        found = answered and replace(answered, about=UNKNOWN_BEARER, slot=None)
-    return [] if found is None else [found]
+    """What 记住这个 means: the user's words before it; of a question its answer, as a candidate.
+
+    Words in which nothing is read as a statement, and to which more than a nod was answered, may have been a request:
+    then both are candidates.
+    """
+    words, answered = remembered(turn.question), remembered(turn.answer, Level.LIKELY)
+    proposed = [] if answered is None else [replace(answered, about=UNKNOWN_BEARER, slot=None)]
+    if words is None or all(one.is_question for one in read_sentences(turn.question)):
+        return proposed
+    if not proposed or is_small_talk(turn.answer) or extract_statements(turn.question):
+        return [words]
+    return [replace(words, level=Level.LIKELY), *proposed]
 
 
 def _counts(connection: Transaction, statement: Statement) -> bool:

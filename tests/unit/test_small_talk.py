@@ -28,7 +28,18 @@ def test_small_talk_has_no_subject(message: str) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["火锅", "我喜欢什么", "what do I like", "my idea", "37*48", "谢谢你推荐的火锅店", "deploy", "好" * 81, "  "],
+    [
+        "火锅",
+        "早先",
+        "我喜欢什么",
+        "what do I like",
+        "my idea",
+        "37*48",
+        "谢谢你推荐的火锅店",
+        "deploy",
+        "好" * 81,
+        "  ",
+    ],
 )
 def test_a_message_with_a_subject_is_no_small_talk(message: str) -> None:
     assert not is_small_talk(message)

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from sync.small_talk import is_small_talk
 from sync.understanding.changes.verbs import find_change, unread_change
 from sync.understanding.model import (
     MAX_REMEMBERED,
@@ -83,7 +84,7 @@ class _Choice(msgspec.Struct, frozen=True):
 def extract_statements(message: str, previous: str = "") -> list[Statement]:
     """The statements of a message, in its order. `previous`: the assistant's turn before it."""
     sentences = read_sentences(message)
-    if not sentences:
+    if not sentences or is_small_talk(message):
         return []
     has_foreign = any(clause.foreign for sentence in sentences for clause in sentence.clauses)
     read = _Message(

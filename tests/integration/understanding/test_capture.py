@@ -50,6 +50,15 @@ async def test_of_a_question_remember_this_means_its_answer_which_is_a_candidate
     ]
 
 
+async def test_the_words_of_a_request_are_at_most_a_candidate_beside_its_answer(device: Device) -> None:
+    await say(device, "求 18 和 24 的最大公约数", "是 6：两个数都能被 6 整除，而没有更大的数能整除两者")
+    await say(device, "记住这个")
+    assert [(one.statement[:9], one.status.value) for one in await facts_of(device)] == [
+        ("求 18 和 24", "candidate"),
+        ("是 6：两个数都能", "candidate"),
+    ]
+
+
 async def test_what_was_erased_is_not_remembered(device: Device) -> None:
     await say(device, "备用钥匙在门口花盆下面", erased=True)
     await say(device, "记住这个")

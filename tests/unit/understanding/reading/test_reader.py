@@ -110,3 +110,13 @@ def test_what_one_says_of_ones_own_health_is_certain_by_its_form(message: str) -
 def test_a_verb_of_writing_after_ones_own_tool_reports_nothing() -> None:
     (found,) = extract_statements("我用 vim 编辑器写代码")
     assert (found.level, found.slot) == (Level.CERTAIN, "editor")
+
+
+@pytest.mark.parametrize("message", ["拜拜", "好的，谢谢", "ok thanks, bye", "早上好"])
+def test_small_talk_states_nothing(message: str) -> None:
+    assert extract_statements(message) == []
+
+
+@pytest.mark.parametrize("message", ["早先我住在杭州", "原先我在银行上班", "早年我对花生过敏"])
+def test_what_was_once_is_not_certain(message: str) -> None:
+    assert [one.text for one in extract_statements(message) if one.level is Level.CERTAIN] == []
