@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -131,9 +132,18 @@ async def _open_demo(folder: Path, screen: Display, *, lan: bool) -> AsyncIterat
             await devices.stop()
 
 
+class ViewersHome(Home):
+    """A home whose dates are those of the viewer's zone; the tests have one of their own."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {name: value for name, value in super().environment.items() if name != "TZ"}
+        return own | ({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {})
+
+
 def _home(folder: Path, name: str, cloud: LocalCloud, *, lan: bool) -> Home:
     settings = {"LAN__ENABLED": "auto", "LAN__ADDRESS": "127.0.0.1"} if lan else {}
-    return Home(
+    return ViewersHome(
         folder / name,
         device=f"device-{name.lower()}",
         SUPABASE_URL=cloud.url,
