@@ -133,6 +133,7 @@ class ArchiveService:
         result, foreign = ArchiveImportResult("", dry_run=dry_run), self._foreign
         if await asyncio.to_thread(path.is_dir):
             await foreign.import_folder(path, result, on_progress)
+            result.source = result.source or "folder"
             return result
         with translate_os_errors(path):
             signature = await asyncio.to_thread(source_files.read_signature, path)
