@@ -2,7 +2,7 @@
 
 Plays two weeks of each person in `tests/data/people` through the Node client and a real sidecar, whose clock is moved
 from day to day, and prints what a careful person would remember (`keep`), the facts, the system prompt, and the turn
-block of each `later` message. It judges nothing: a reader marks each line. Needs `node`.
+block of each `later` message, and whether vectors were compared. A reader marks each line. Needs `node`.
 """
 
 import json
@@ -38,17 +38,17 @@ const day = (n) => { fs.writeFileSync(file + '.new', String(first + n)); fs.rena
   await client.start({ handshake: { locale: person.lang === 'zh' ? 'zh-CN' : 'en-GB' } });
   for (const { day: n, user, answer } of person.exchanges)
     await client.request('memory/update', { userMessage: user, aiResponse: answer, sessionId: `day-${n}` }, day(n));
-  const vectors = async () => (await client.request('recall/search', { query: person.later[0] })).semantic;
-  for (let n = 0; n < 240 && /pending|partial/.test(await vectors()); n++) await new Promise((f) => setTimeout(f, 500));
+  const seen = async () => (await client.request('recall/search', { query: person.later[0] })).semantic;
+  for (let n = 0; n < 240 && /pending|partial/.test(await seen()); n++) await new Promise((f) => setTimeout(f, 500));
   day(14);
-  const facts = (await client.request('understanding/facts', { status: 'all' })).facts, given = [];
+  const { facts } = await client.request('understanding/facts', { status: 'all' }), given = [], semantic = await seen();
   for (const [n, query] of person.later.entries()) {
     const { prompt } = await client.request('memory/systemPrompt', { sessionId: `later-${n}`, waitMs: 0 });
     const { context } = await client.request('recall/context', { query, sessionId: `later-${n}` });
     given.push({ query, prompt, context });
   }
   await client.close();
-  console.log(JSON.stringify({ facts, given }));
+  console.log(JSON.stringify({ facts, given, semantic }));
 })().catch((error) => { console.error(error); process.exit(1); });
 """
 
@@ -68,7 +68,7 @@ def main(ids: Sequence[str]) -> None:
     for person in (one for one in people if not ids or one["id"] in ids):
         with tempfile.TemporaryDirectory(prefix="people-") as name:
             told = play(person, Path(name))
-        print(f"\n===== {person['id']}", *(f"  = {line}" for line in person["keep"]), sep="\n")
+        print(f"\n===== {person['id']} (vectors: {told['semantic']})", *person["keep"], sep="\n  = ")
         for fact in told["facts"]:
             print(*(fact[name] for name in ("status", "about", "slot", "validFrom", "statement", "questionedBy")))
         print("--- system prompt", told["given"][0]["prompt"], sep="\n")
