@@ -68,7 +68,8 @@ def printed(home: Home, **words: str) -> list[str]:
     """Each line that the commands print."""
     lines = []
     for command in COMMANDS:
-        done = home.run(*(word.format(**words) for word in command), check=False)
+        project = ["--project", str(home.folder)] if command[0] == "notes" else []  # else it is the repository
+        done = home.run(*(word.format(**words) for word in command), *project, check=False)
         lines += (done.stdout + done.stderr).splitlines()
     return lines
 
