@@ -872,6 +872,27 @@ export interface ReviewFindingJson {
   reason: 'construct' | 'file';
 }
 
+export interface ReviewItemJson {
+  answers: Array<string>;
+  at: string;
+  itemId: string;
+  kind: 'change' | 'daily' | 'device' | 'document' | 'fact';
+  reason: string;
+  text: string;
+}
+
+export interface ReviewListJson {
+  counts: Record<string, unknown>;
+  items: Array<ReviewItemJson>;
+  nextCursor: string | null;
+}
+
+export interface ReviewedJson {
+  answer: string;
+  itemId: string;
+  left: number;
+}
+
 export interface RoundJson {
   pulled: number;
   pushed: number;
@@ -1764,6 +1785,24 @@ export interface Methods {
       factId: string;
     };
     result: FactExplanationJson;
+  };
+  /** What waits for the user: facts, changes of devices, devices, daily records, what happened to the document. */
+  'review/list': {
+    params: {
+      /** default [] */ kinds?: Array<'change' | 'daily' | 'device' | 'document' | 'fact'>;
+      cursor?: string | null;
+      /** default 50 */ limit?: number;
+    };
+    result: ReviewListJson;
+  };
+  /** Answer one item. */
+  'review/answer': {
+    params: {
+      itemId: string;
+      answer: string;
+      text?: string | null;
+    };
+    result: ReviewedJson;
   };
   /** Carry out a spoken command, in Chinese or English. */
   'memory/command': {

@@ -103,6 +103,8 @@ METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
         _row("understanding/edit", "memory.facts:edit"),
         _row("understanding/retract", "memory.facts:retract"),
         _row("understanding/explain", "memory.facts:explain"),
+        _row("review/list", "memory.review:list_items"),
+        _row("review/answer", "memory.review:answer"),
         _row("memory/command", "memory.spoken_commands:run_command", timeout=None),
         _row("archive/export", "log.archive:export_archive", timeout=None),
         _row("archive/import", "log.archive:import_archive", timeout=None),

@@ -112,6 +112,8 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
         {"factId": "evt_a", "undoSeconds": 3},
         {"eventIds": ["evt_a"], "token": "1.a"},
     ),
+    "review/list": ({"kinds": ["fact", "daily"], "limit": 3}, {"cursor": "WyIwIiwiIiwiIl0="}),
+    "review/answer": ({"itemId": "fact:evt_a", "answer": "edit", "text": "新的说法"},),
     "memory/undo": ({"requestId": "evt_a"}, {}),
     "events/read": ({"since_ts": "2026-02-02T10:00:00Z", "after": 0, "types": ["note_taken"], "limit": 5},),
     "events/tail": ({"project_id": "proj_global", "limit": 2, "follow": False},),
