@@ -33,7 +33,8 @@ def forget(
         run_command(Request("memory/undo", {}, _show_undone))
         return
     subject, asks = given_params({"factId": fact, "query": query}), not yes and sys.stdin.isatty()
-    if len(subject) == 1 and not event_ids and {source, since, until} == {None} and (fact or yes or asks):
+    is_meaning = fact is not None or ((yes or asks) and not cli_context().json)  # the JSON of words stays as it was
+    if len(subject) == 1 and not event_ids and {source, since, until} == {None} and is_meaning:
         _forget_meaning(subject, asks=asks, shows_only=not yes and not asks)
         return
     if fact is not None:
