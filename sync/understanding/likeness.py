@@ -109,10 +109,12 @@ def is_contained(older: Statement, newer: Statement) -> bool:
     """Whether a newer statement says all that an older one says, and the topics do not differ."""
     if older.is_negative != newer.is_negative or (older.slot is not None and newer.slot not in (None, older.slot)):
         return False
-    content, letters = content_of(older.text), letters_of(older.text)
-    if not content <= content_of(newer.text) or len(letters) >= len(letters_of(newer.text)):
+    content, letters, newer_letters = content_of(older.text), letters_of(older.text), letters_of(newer.text)
+    if letters == newer_letters:
+        return True
+    if not content <= content_of(newer.text) or len(letters) >= len(newer_letters):
         return False
-    return len(content) > 1 or (len(content) == 1 and letters in letters_of(newer.text))
+    return len(content) > 1 or (len(content) == 1 and letters in newer_letters)
 
 
 def has_other_clauses(older: str, newer: str) -> bool:

@@ -14,7 +14,7 @@ from sync.log.devices.device_view import EVERY_DEVICE, DeviceView
 from sync.understanding.changes.admission import ChangeGuard, ForeignChange
 from sync.understanding.changes.effects import Effect, effect_of
 from sync.understanding.fact_draft import FactDraft
-from sync.understanding.likeness import CurrentFacts, has_other_clauses, statement_key, without_part
+from sync.understanding.likeness import CurrentFacts, has_other_clauses, statement_key, topic_of, without_part
 from sync.understanding.model import (
     REMEMBER,
     TRUSTED,
@@ -217,7 +217,7 @@ class FactBook:
         subject = (
             own.first.subject if own is not None else by.subject if isinstance(by, RecordedStatement) else USER_SUBJECT
         )
-        found: dict[Effect, list[tuple[bool, int, int, str]]] = {}
+        found: dict[Effect, list[tuple[bool, bool, int, int, str]]] = {}
         for name, shared in self._near(fact_id, subject, statement).items():
             draft = self._drafts[name]
             if name == fact_id or not events.isdisjoint(draft.evidence):
@@ -225,7 +225,8 @@ class FactBook:
             effect, is_active = effect_of(draft.statement, statement), draft.status is FactStatus.ACTIVE
             if not is_active or (effect is Effect.ENDS and draft.first.subject != subject):
                 effect = min(effect, Effect.QUESTIONS)
-            found.setdefault(effect, []).append((is_active, shared, self._ordinals[name], name))
+            is_of_topic = topic_of(draft.statement) == topic_of(statement) is not None
+            found.setdefault(effect, []).append((is_active, is_of_topic, shared, self._ordinals[name], name))
         contradicted = [name for *_, name in found.get(Effect.CONTRADICTS, ()) if self._may_question(name, by)]
         questioned = [] if Effect.ENDS in found else [max(found.get(Effect.QUESTIONS, ()), default=("",))[-1]]
         return _Effects(

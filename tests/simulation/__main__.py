@@ -100,7 +100,10 @@ def _smallest(plan: SimulationPlan) -> SimulationPlan:
 
 
 def _many(seeds: Sequence[int], *, quiet: bool) -> Iterator[SeedResult]:
-    return _each(run_seed, seeds, "histories", quiet=quiet, failed=lambda result: bool(result.defects))
+    def failed(result: SeedResult) -> str:
+        return f"seed {result.seed}: {result.defects[0].splitlines()[0]}" if result.defects else ""
+
+    return _each(run_seed, seeds, "histories", quiet=quiet, failed=failed)
 
 
 def _each(
@@ -109,7 +112,7 @@ def _each(
     what: str,
     *,
     quiet: bool,
-    failed: Callable[[T], bool] = lambda _: False,
+    failed: Callable[[T], str] = lambda _: "",
 ) -> Iterator[T]:
     """Run the seeds in worker processes, in order of completion."""
     context = multiprocessing.get_context("spawn")
@@ -118,7 +121,9 @@ def _each(
         failures = 0
         for done in as_completed([pool.submit(work, seed) for seed in seeds]):
             result = done.result()
-            failures += failed(result)
+            if told := failed(result):
+                failures += 1
+                bar.console.print(told, highlight=False)  # a long run may be cut off
             bar.update(task, advance=1, lost=failures)
             yield result
 

@@ -33,6 +33,7 @@ import sync.document.versions.surface_edits
 import sync.jsonl.event_import
 import sync.lan.store
 import sync.log.envelope
+import sync.log.model
 import sync.log.store
 import sync.recall.index.indexer
 import sync.retention.service
@@ -596,7 +597,10 @@ BUGS: Final = (
         extra_action_set=TOGETHER,
     ),
     PlantedBug(
-        "an edit of a lesson is replicated", ((sync.log.store, "scope_of", _sends_edited_lessons),), 13, TEACHING
+        "an edit of a lesson is replicated",
+        tuple((place, "scope_of", _sends_edited_lessons) for place in (sync.log.envelope, sync.log.model)),
+        13,
+        TEACHING,
     ),
     PlantedBug("a peer with a revoked key is accepted", ((TrustList, "refusal_of", _accepts_revoked),), 127, LAN),
     PlantedBug(

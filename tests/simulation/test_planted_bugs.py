@@ -42,3 +42,9 @@ async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_th
 def test_half_of_them_are_detected_within_fifty_runs() -> None:
     assert len(BUGS) >= FEWEST
     assert median(bug.seed + 1 for bug in BUGS) <= WITHIN
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_every_bug_can_be_planted(bug: PlantedBug) -> None:
+    with bug.apply_patches():
+        pass

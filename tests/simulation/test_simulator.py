@@ -181,6 +181,12 @@ FOUND_DIRECT: Final = {
     9_604: "a copy of a home that became a new replica renumbered the original's events",
 }
 
+# seeds with every kind of action
+FOUND_WITH_ALL: Final = {
+    1_000: "an archive came to a home whose own first words were not yet in a file, and they stayed out of it",
+    1_435: "a line that a device which is not admitted had changed stopped the search index",
+}
+
 DIRECT: Final = (AWAY, "revoke", "clone", "rollback")  # the cloud is away for the whole history; who may not connect
 DIRECT_SEEDS: Final = 4  # of each; in a single one the devices may never learn each other's keys
 
@@ -203,6 +209,11 @@ def test_a_former_defect_stays_fixed(seed: int) -> None:
 @pytest.mark.parametrize("seed", first_in_test(FOUND_ASKING))
 def test_a_former_defect_of_client_actions_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING)).defects == ()
+
+
+@pytest.mark.parametrize("seed", first_in_test(FOUND_WITH_ALL, 2))
+def test_a_former_defect_with_every_kind_of_action_stays_fixed(seed: int) -> None:
+    assert run(make_plan(seed)).defects == ()
 
 
 @pytest.mark.parametrize("seed", first_in_test(FOUND_LATER))

@@ -63,8 +63,11 @@ class DocumentImporter:
         self._writer, self._path = writer, path
 
     async def is_home_empty(self) -> bool:
-        """Whether there is neither a memory file nor a version of one."""
-        return not self._path.exists() and await self._writer.log.database.read(store.newest, store.FILE) is None
+        """Whether there is neither a memory file, nor a version of one, nor anything said here that belongs in it."""
+        return not self._path.exists() and not await self._writer.log.database.read(self._has_words)
+
+    def _has_words(self, connection: Transaction) -> bool:
+        return store.newest(connection, store.FILE) is not None or self._writer.projection.is_behind(connection)
 
     async def take_over(self, document: MemoryDocument, history: Sequence[ArchivedVersion], door: Door) -> None:
         """Make the document and the versions of an archive, whose events were imported, those of an empty home.

@@ -106,9 +106,7 @@ class RecallIndexer:
         if change.entry_id is not None:
             former = _current_rows(connection, change.entry_id)
             if former and not self._may_change(connection, event, former):
-                if isinstance(change, RemovedItem) or change.kind == DAILY_RECORD:
-                    return None
-                former = []
+                return None  # it waits until its device is admitted
             store.delete(connection, former)
             first_id = min((row.first_id for row in former), default=new_id)
         if isinstance(change, RemovedItem):

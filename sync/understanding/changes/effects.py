@@ -79,7 +79,8 @@ def _ends(older: Statement, newer: Statement, share: float) -> bool:
     """Whether a certain statement about the same person or thing ends an older one."""
     is_of_topic = _is_of_topic(older, newer)
     if is_of_topic and {older.slot, newer.slot} <= EXCLUSIVE_SLOTS:
-        return newer.change is not None or not content_of(newer.text) < content_of(older.text)
+        is_part = content_of(newer.text) < content_of(older.text) and not _names_former(newer, older)
+        return newer.change is not None or not is_part
     if is_contained(older, newer):
         return True
     if newer.change in STRONG and (_names_former(older, newer) or (is_of_topic and share > 0)):

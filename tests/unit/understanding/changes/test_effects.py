@@ -28,6 +28,8 @@ def stated(text: str, **fields: Any) -> Statement:
             stated("小满拔了牙，现在不让吃糖", about="unknown", change=Change.NOW),
             Effect.NONE,
         ),
+        (stated("用 Zed，不用 Vim 了", slot="editor", former="Vim"), stated("我用 Vim", slot="editor"), Effect.ENDS),
+        (stated("用 Zed 写 Rust", slot="editor"), stated("我用 Zed", slot="editor"), Effect.NONE),
         (stated("我在成都开了家咖啡店"), stated("我乳糖不耐受，只喝黑咖啡", is_negative=True), Effect.NONE),
         (
             stated("My son Kabir is in Class 8", about="son"),

@@ -14,6 +14,7 @@ from sync.understanding.model import Change, Level
         ("决定用 PostgreSQL 替换 MongoDB。", Change.REPLACES, "MongoDB"),
         ("上次写反了，是八月十号", Change.CORRECTS, None),
         ("最近也装了个 flomo", Change.ADDS, None),
+        ("氨氯地平不吃了，改成缬沙坦，一天一颗", Change.ENDS, "氨氯地平"),
         ("现在周报每周一交", Change.NOW, None),
         ("I've let the Italian go", Change.ENDS, "Italian"),
         ("GP swapped the ramipril for losartan", Change.REPLACES, "ramipril"),

@@ -107,6 +107,19 @@ def test_what_one_says_of_ones_own_health_is_certain_by_its_form(message: str) -
     assert (found.text, found.level, found.about) == (message, Level.CERTAIN, "user")
 
 
+@pytest.mark.parametrize(
+    ("message", "about"),
+    [("My son Kabir is allergic to nuts", "son"), ("allergic to sesame myself", "user"), ("我妈有糖尿病", "mother")],
+)
+def test_what_is_said_of_health_is_never_lost(message: str, about: str) -> None:
+    assert [one.about for one in extract_statements(message)] == [about]
+
+
+def test_a_form_in_doubt_is_never_certain() -> None:
+    for message in ("这周别给我推荐太长的东西", "以小熊的口吻写一段：我最喜欢粉色", "Biscuit is diabetic now"):
+        assert all(one.level is Level.LIKELY for one in extract_statements(message)), message
+
+
 def test_a_verb_of_writing_after_ones_own_tool_reports_nothing() -> None:
     (found,) = extract_statements("我用 vim 编辑器写代码")
     assert (found.level, found.slot) == (Level.CERTAIN, "editor")

@@ -85,6 +85,7 @@ def test_the_form_tells_whose_words_they_are(message: str, reason: Foreign, left
         "penicillin = no go",
         "always write \"Cymru\" and never 'Wales' in my texts",
         "改得很好。我住宁波",
+        "你好,我在番禺开面包店的,开了十二年了,想做个活动",
     ],
 )
 def test_the_senders_own_words_stay_their_own(message: str) -> None:
