@@ -3,6 +3,7 @@
 With `--json` a result is one JSON object and so is an error. The exit status is 0, 1 for a failure, 2 for wrong usage.
 """
 
+import errno
 import os
 import re
 import sys
@@ -20,6 +21,7 @@ from sync.errors import StorageError
 from sync.texts.language import Language
 from sync.texts.table import text, translated
 
+_DISK_FAILURES: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _ANSI_SEQUENCE: Final = re.compile(r"\033\[[0-?]*[ -/]*[@-~]")
 _CONTROL: Final = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -126,7 +128,8 @@ def echo_problem(message: str, hint: str) -> None:
 def flushed_stdout() -> Iterator[None]:
     """Flush stdout after a block. StorageError if it cannot be written, BrokenPipeError if the reader is gone.
 
-    An OSError of the block after which stdout can be flushed is that of something else.
+    An OSError of the block after which stdout can be flushed is that of something else, unless it says that a disk
+    takes no more.
     """
     is_written = False
     try:
@@ -139,7 +142,7 @@ def flushed_stdout() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if is_written:
+        if error.filename is not None or (is_written and error.errno not in _DISK_FAILURES):
             raise
         discard_stdout()
         reason = error.strerror or type(error).__name__

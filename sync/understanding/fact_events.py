@@ -13,7 +13,17 @@ from msgspec.structs import fields, replace
 
 from sync.log.authorship import Author, author_of
 from sync.log.envelope import bounded_hlc
-from sync.log.event_types import FOREIGN_CHANGE_ANSWERED, MEMORY_FACT
+from sync.log.event_types import (
+    FACT_CONFIRMED,
+    FACT_DOUBTED,
+    FACT_EDITED,
+    FACT_QUESTIONED,
+    FACT_REJECTED,
+    FACT_RETRACTED,
+    FACT_SUPERSEDED,
+    FOREIGN_CHANGE_ANSWERED,
+    MEMORY_FACT,
+)
 from sync.log.model import GLOBAL_PROJECT, Door, Event, EventDraft, Origin
 from sync.redaction import Redactor
 from sync.understanding.model import (
@@ -34,7 +44,16 @@ PROJECT_SUBJECT: Final = "project:"
 PROJECT_KINDS: Final = frozenset({FactKind.DECISION, FactKind.KNOWLEDGE})  # of the project in which they are stated
 ELLIPSIS: Final = "…"
 MAX_NAMED: Final = 100  # statements that an answer names, so that the server takes its event
-_ANSWER_OF_EVENT: Final = {f"fact_{kind}": kind for kind in AnswerKind}  # as the types are named
+_ANSWER_OF_EVENT: Final = {
+    FACT_CONFIRMED: AnswerKind.CONFIRMED,
+    FACT_REJECTED: AnswerKind.REJECTED,
+    FACT_EDITED: AnswerKind.EDITED,
+    FACT_RETRACTED: AnswerKind.RETRACTED,
+    FACT_SUPERSEDED: AnswerKind.SUPERSEDED,
+    FACT_QUESTIONED: AnswerKind.QUESTIONED,
+    FACT_DOUBTED: AnswerKind.DOUBTED,
+}
+_EVENT_OF_ANSWER: Final = {kind: event_type for event_type, kind in _ANSWER_OF_EVENT.items()}
 
 # The `fact_type` values of the event catalogue, and what an event of another program means by it.
 _FACT_TYPES: Final[Mapping[FactKind, str]] = {
@@ -110,7 +129,8 @@ def answer_draft(
     named = {"fact_id": first, "also_ids": others or None, "by_id": superseded_by, "reason": reason}
     payload = {name: value for name, value in named.items() if value is not None}
     payload |= {} if statement is None else _fields_of(statement)
-    return EventDraft(type=f"fact_{kind}", payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
+    event_type = _EVENT_OF_ANSWER[kind]
+    return EventDraft(type=event_type, payload=redactor.clean_payload(payload), origin=Origin.USER, door=door)
 
 
 def _fields_of(statement: Statement) -> dict[str, Any]:

@@ -43,7 +43,6 @@ _OWN: Final = 0.6
 _OWN_BESIDE_OTHERS: Final = 0.9
 _RATHER_OWN: Final = 0.5  # with which its form is likely
 _PLAIN_KEEP: Final = 0.5  # with which a sentence that names its subject, and nothing in doubt, is certain
-_UNLIKELY: Final = 0.1  # below which no form is certain: 84 % of neutral messages, 5 % to 19 % of statements
 _ORDINARY: Final = 0.4
 _EDGES: Final = " \t\u3000，,。.;；、:：!！~～-–—"
 _TAG: Final = re.compile(  # what ends a request: 好吗, ", please"
@@ -238,8 +237,7 @@ def _level_of_form(read: _Message, form: FoundForm) -> Level | None:
     if form.is_doubtful:
         return Level.LIKELY if score.level is not None or (is_vital and score.own >= _OWN) else None
     is_plain = is_vital and read.bearers[form.sentence][form.clause].explicit == USER_SUBJECT
-    is_own = score.own >= (_OWN_BESIDE_OTHERS if read.is_mixed else _OWN) and score.keep >= _UNLIKELY
-    if is_plain or is_own:
+    if is_plain or score.own >= (_OWN_BESIDE_OTHERS if read.is_mixed else _OWN):
         return Level.CERTAIN
     return Level.LIKELY if is_vital or score.level is not None or score.own >= _RATHER_OWN else None
 

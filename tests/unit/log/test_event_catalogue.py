@@ -17,6 +17,11 @@ CATALOGUE_FILES: Final = {REPOSITORY / "sync" / "log" / name for name in ("event
 VARIABLE_TYPES: Final = {"foreign.type", "event.type", "change.event_type", "event_type", "kind"}
 # Words that are also names in JSON, in the wire types of document diffs, and of the server's errors.
 OTHER_MEANINGS: Final = {"message", "entry_added", "entry_edited", "entry_removed", "device_revoked"}
+# Words of other programs' files that are also types.
+FOREIGN_WORDS: Final = {
+    ("sync/archive/agent_transcripts.py", "session_meta"),
+    ("sync/archive/chat_exports.py", "tool_call"),
+}
 
 
 @cache
@@ -67,7 +72,7 @@ def test_no_other_module_spells_an_event_type() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in EVENT_TYPES.keys() - OTHER_MEANINGS
     }
-    assert spelled == set()
+    assert spelled == FOREIGN_WORDS
 
 
 def test_emitters_are_modules_that_use_the_type() -> None:

@@ -136,6 +136,7 @@ def test_every_kind_of_mark_is_known_as_a_key_or_as_none() -> None:
         "jsonl": schema.events,
         "retention.archives": schema.events,
         "an.agent.of.the.user": schema.events,
+        "forget.settled": schema.events,
         "document.on_disk": schema.written,
         "redaction.rules": None,
         "recall.rules": None,
