@@ -24,7 +24,7 @@ def cases() -> Iterator[object]:
         yield pytest.param(text if number % 3 else text.rstrip("\n"), encoding, newline, id=name.replace(" ", "_"))
 
 
-@pytest.mark.parametrize(("text", "encoding", "newline"), cases())
+@pytest.mark.parametrize(("text", "encoding", "newline"), list(cases()))
 async def test_every_line_stays_as_the_user_wrote_it(tmp_path: Path, text: str, encoding: str, newline: str) -> None:
     original = text.replace("\n", newline).encode(encoding)
     encoding = "utf-8" if original.isascii() else encoding
