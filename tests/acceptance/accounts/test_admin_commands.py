@@ -81,7 +81,7 @@ def test_folding_and_pruning_lose_nothing_for_a_device_that_was_off_and_a_new_on
                 late.update(words[5])
             wait_until_synced(late)
             assert {event["payload"]["question"] for event in exchanges(late)} == set(words)
-            assert late.call("sync/status")["pending"] == 0
+            wait_until(lambda late=late: late.call("sync/status")["pending"] == 0)
     assert [row["type"] for row in server.events].count("exchange_recorded") == 1, "nothing folded was sent again"
 
 
