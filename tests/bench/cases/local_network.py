@@ -32,6 +32,7 @@ def rows(folder: Path) -> Iterator[Measurement]:
             for sidecar in opened:
                 _log_in(sidecar, user)
             for sidecar in opened:
+                sidecar.call("sync/now")  # the first one learns of the second
                 sidecar.call_until("lan/status", lambda status: status["trusted"] == 1)
     yield from idle(homes)
     yield from level(homes)
