@@ -40,7 +40,7 @@ MAX_TRANSCRIPT_LINE: Final = 16 * 1024 * 1024  # a longer one is the output of a
 # What a program puts around its own words: an element whose name no person types, as <system-reminder>.
 _ELEMENT: Final = r"<([a-zA-Z]+[-_][\w-]*)(?:\s[^>]*)?>(?:(?!</\1>).)*</\1>\s*"
 _BEFORE: Final = re.compile(rf"\s*{_ELEMENT}", re.DOTALL)
-_BEHIND: Final = re.compile(rf"{_ELEMENT}\Z", re.DOTALL)
+_LAST_END: Final = re.compile(r"</([a-zA-Z]+[-_][\w-]*)>\s*\Z")
 _QUERY: Final = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _INJECTED: Final = re.compile(r"# AGENTS\.md instructions for |<INSTRUCTIONS>|\[Request interrupted by user")
 _SELECT_KEYS: Final = "select key from cursorDiskKV where key >= 'composerData:' and key < 'composerData;' order by key"
@@ -88,7 +88,10 @@ def typed_text(text: str) -> str:
         return query[1].strip()
     while (element := _BEFORE.match(text)) is not None:
         text = text[element.end() :]
-    bare = _BEHIND.sub("", text).strip()
+    if (end := _LAST_END.search(text)) is not None:  # cut by position: a pattern would take quadratic time
+        start = max(text.rfind(f"<{end[1]}{mark}", 0, end.start()) for mark in (">", " ", "\n"))
+        text = text[:start] if start >= 0 else text
+    bare = text.strip()
     return "" if _INJECTED.match(bare) else bare
 
 

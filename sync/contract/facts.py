@@ -141,7 +141,7 @@ def facts_to_json(chosen: "Sequence[Fact]", facts: "Facts", own_device_ids: Coll
     statuses = [fact.status.value for fact in facts.facts]
     counts: FactCountsJson = {
         "active": statuses.count("active"),
-        "questioned": sum(fact.questioned_by is not None for fact in facts.facts),
+        "questioned": sum(fact.waits for fact in facts.facts) - statuses.count("candidate"),
         "candidate": statuses.count("candidate"),
         "superseded": statuses.count("superseded"),
         "retracted": statuses.count("retracted"),

@@ -76,17 +76,34 @@ def forget_matching_to_json(events: "Sequence[Event]", erased: "RequestedErasure
     }
 
 
-def forget_to_json(value: "ForgetPreview | Forgetting") -> ForgetJson:
+def forget_preview_to_json(found: "ForgetPreview") -> ForgetJson:
     return {
-        "preview": not hasattr(value, "due"),
-        "found": len(value.events),
-        "counts": dict(Counter(event.type for event in value.events)),
-        "events": _meant_to_json(value.events),
-        "token": getattr(value, "token", None),
-        "requestId": getattr(value, "request_id", None),
-        "willBeErasedAt": getattr(value, "due", None),
-        "keptFiles": list(getattr(value, "kept_files", ())),
+        "preview": True,
+        "found": len(found.events),
+        "counts": _counts_by_type(found.events),
+        "events": _meant_to_json(found.events),
+        "token": found.token,
+        "requestId": None,
+        "willBeErasedAt": None,
+        "keptFiles": [],
     }
+
+
+def accepted_forget_to_json(done: "Forgetting") -> ForgetJson:
+    return {
+        "preview": False,
+        "found": len(done.events),
+        "counts": _counts_by_type(done.events),
+        "events": _meant_to_json(done.events),
+        "token": None,
+        "requestId": done.request_id,
+        "willBeErasedAt": done.due,
+        "keptFiles": list(done.kept_files),
+    }
+
+
+def _counts_by_type(events: "Sequence[Event]") -> dict[str, int]:
+    return dict(Counter(event.type for event in events))
 
 
 def _meant_to_json(events: "Sequence[Event]") -> list[MeantJson]:

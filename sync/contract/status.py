@@ -73,7 +73,7 @@ class LanJson(TypedDict):
 
 
 class ModelJson(TypedDict):
-    """The language model that finds facts: `client`'s own, or an `api` of the settings. Calls and tokens of today.
+    """The model that finds facts: `client`'s own, or an `api` of the settings. Calls and tokens since midnight.
 
     `waiting`: exchanges that it has not read. `recorded`, `refused`: facts and operations since the start.
     """

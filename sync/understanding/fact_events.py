@@ -123,7 +123,7 @@ def answer_draft(
     `statement`: the new text of an edit. `reason`: a word of the program, not of the user, such as `document`.
     `door`: where the user answered.
     """
-    if len(fact_ids) > MAX_NAMED:  # what is said in every message: the oldest and the newest
+    if len(fact_ids) > MAX_NAMED:  # a statement repeated in every message: the oldest and the newest
         fact_ids = [*fact_ids[: MAX_NAMED // 2], *fact_ids[-MAX_NAMED // 2 :]]
     first, *others = fact_ids
     named = {"fact_id": first, "also_ids": others or None, "by_id": superseded_by, "reason": reason}
@@ -238,7 +238,7 @@ def _origin_of(event: Event) -> FactOrigin:
         return FactOrigin.IMPORTED
     author = author_of(event).author
     if event.door is None and evidence_of(event) == event.event_id and author is Author.USER:
-        return FactOrigin.AGENT_PROPOSED  # of before doors: a program that named no exchange
+        return FactOrigin.AGENT_PROPOSED  # recorded before events had doors: a program that named no exchange
     return _ORIGIN_OF_AUTHOR.get(author, FactOrigin.AGENT_PROPOSED)
 
 

@@ -72,6 +72,6 @@ def is_recorded(connection: Transaction, position: int, event_id: str) -> bool:
 
 
 def has_facts_of_before(connection: Transaction) -> bool:
-    """Whether a fact was recorded before events named where they come from."""
+    """Whether a fact was recorded before events named their door."""
     values = {"type": MEMORY_FACT, "door": f'"{DOOR_FIELD}"'}
     return connection.execute(_WITHOUT_DOOR, values).first() is not None

@@ -203,10 +203,12 @@ def _kept_and_gone() -> dict[str, list[Any]]:
             archive.import_to_json(_TAKEN),
             archive.import_to_json(ArchiveImportResult("claude", 1, found=4, recorded=4, dry_run=True)),
         ],
-        "forgetting.forget_to_json": [
-            forgetting.forget_to_json(ForgetPreview(tuple(_EVENTS), "7.0123")),
-            forgetting.forget_to_json(Forgetting(tuple(_EVENTS), "2026-01-08T07:49:22.000Z", "evt_9")),
-            forgetting.forget_to_json(
+        "forgetting.forget_preview_to_json": [
+            forgetting.forget_preview_to_json(ForgetPreview(tuple(_EVENTS), "7.0123")),
+        ],
+        "forgetting.accepted_forget_to_json": [
+            forgetting.accepted_forget_to_json(Forgetting(tuple(_EVENTS), "2026-01-08T07:49:22.000Z", "evt_9")),
+            forgetting.accepted_forget_to_json(
                 Forgetting((), "2026-01-08T07:49:12.000Z", kept_files=("a.md: changed by hand",))
             ),
         ],

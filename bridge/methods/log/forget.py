@@ -9,18 +9,15 @@ import msgspec
 
 from bridge.api.filter_params import since_ms, until_ms
 from bridge.api.method_table import Params
+from bridge.methods.log.events import EventId
 from sync.app import App
 from sync.contract import forgetting as contract
 from sync.contract.forgetting import ForgetJson, ForgettingJson, UndoneJson
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput
 from sync.forget_service import MAX_FORGET_EVENTS, MAX_UNDO_SECONDS, ForgetSubject
-from sync.log.model import MAX_EVENT_ID_LENGTH
 
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
-
-
-EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
 
 
 class ForgetMeaning(Params, frozen=True):
@@ -53,9 +50,9 @@ async def forget_meaning(app: App, params: ForgetMeaning) -> ForgetJson:
         raise InvalidInput("query holds no words", field="query", hint="Say which words are meant.")
     subject = ForgetSubject(params.fact_id, tuple(params.event_ids or ()), params.query)
     if params.preview:
-        return contract.forget_to_json(await app.forgetting.preview(subject))
+        return contract.forget_preview_to_json(await app.forgetting.preview(subject))
     done = await app.forgetting.request(subject, token=params.token, undo_seconds=params.undo_seconds)
-    return contract.forget_to_json(done)
+    return contract.accepted_forget_to_json(done)
 
 
 async def undo(app: App, params: UndoForgetting) -> UndoneJson:

@@ -13,6 +13,7 @@ from sync.app import App
 from sync.document.surfaces.notices import Notice
 from sync.errors import InvalidInput
 from sync.texts.language import ZH
+from sync.understanding.model import FactStatus
 
 Kind = Literal["fact", "device", "change", "daily", "document"]
 KINDS: Final[tuple[Kind, ...]] = ("document", "device", "change", "fact", "daily")  # in the order of the list
@@ -36,7 +37,7 @@ class ReviewDecision(Params, frozen=True):
 
 
 class ReviewItemJson(msgspec.Struct, frozen=True, rename="camel"):
-    """`reason`: why it is asked, such as candidate, questioned, outdated, or the name of a warning."""
+    """`reason`: why it waits, such as candidate, questioned, outdated, or the name of a warning."""
 
     item_id: str
     kind: Kind
@@ -118,7 +119,7 @@ async def _carry_out(app: App, item: ReviewItemJson, given: str, text: str | Non
 
 
 async def _waiting(app: App) -> list[ReviewItemJson]:
-    """Everything that waits, in the order in which it is asked."""
+    """Everything that waits, in the order of the list."""
     items = [*await _facts(app), *await _changes(app), *await _records(app)]
     warnings = [name for name in await app.document.warnings() if name in _WAITING_NOTICES]
     answers = ("accept", "restore")
@@ -130,7 +131,7 @@ async def _facts(app: App) -> list[ReviewItemJson]:
     items = []
     for fact in (await app.facts().current()).facts:
         is_questioned = fact.questioned_by is not None
-        answers = ("confirm", "retract" if is_questioned else "reject", "edit")
+        answers = ("confirm", "reject" if fact.status is FactStatus.CANDIDATE else "retract", "edit")
         reason = "questioned" if is_questioned else "candidate"
         if fact.waits:
             items.append(

@@ -43,7 +43,7 @@ class RecordChange(msgspec.Struct, frozen=True):
 
     @property
     def author_fields(self) -> dict[str, Any]:
-        """The origin and the door of the event. Changes leave a record to whoever recorded it."""
+        """The origin and the door of the event. Changes leave a record to its author."""
         if self.is_taken:
             return {"origin": Origin.USER, "door": Door.COMMAND}
         return author_fields(self.record)

@@ -9,7 +9,7 @@ from sync.understanding.model import UNKNOWN_BEARER, USER_SUBJECT, Change, State
 
 SHARE: Final = 0.6  # of the smaller content: two statements of one kind say nearly the same
 NUMBER_NAMES: Final = 4  # digits; a shorter number is no object of a statement
-SUBJECT: Final = 12  # letters at the beginning of a sentence, in which the name stands that it is about
+SUBJECT_LETTERS: Final = 12  # letters at the beginning of a sentence, in which the name stands that it is about
 CONTRADICTION: Final = 0.5  # of the smaller content: two statements say yes and no about one thing
 STRONG: Final = frozenset({Change.REPLACES, Change.CORRECTS, Change.ENDS})
 # One of each holds at a time; a tool has its role as slot.
@@ -46,7 +46,7 @@ def effect_of(older: Statement, newer: Statement) -> Effect:
         is_opposite = older.is_negative is not newer.is_negative and not older.is_of_health and share >= CONTRADICTION
         is_other = is_of_one and (is_opposite or _gives_another_value(older, newer))
         return Effect.QUESTIONS if is_other else Effect.NONE
-    subject = letters_of(newer.text)[:SUBJECT]  # that it is about a person changes not all that is known of them
+    subject = letters_of(newer.text)[:SUBJECT_LETTERS]  # a name there says whom it is about
     things = {word for word in shared if word not in subject or word not in names_in(older.text)}
     is_named = _has_object(things) and (is_of_one or _names(older, newer, shared))
     is_slip = newer.change is Change.CORRECTS and UNKNOWN_BEARER not in {older.about, newer.about}

@@ -42,7 +42,7 @@ class ForeignChangeService:
         return await self._log.database.read(self._read)
 
     async def count_unproved(self) -> int:
-        """Count the active facts that no event with a door states or confirms: those of before doors."""
+        """Count the active facts that no event with a door states or confirms: recorded before events had doors."""
 
         def count(connection: Transaction) -> int:
             if not store.has_facts_of_before(connection):

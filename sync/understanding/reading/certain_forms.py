@@ -1,4 +1,4 @@
-"""Read the forms that are certain in a clause: standing wishes, allergies, illness, name, home, age and the like. Pure.
+"""Read the forms that are certain in a clause: lasting instructions, allergies, illness, name, home, age. Pure.
 
 The forms are data (`rules.toml`), judged by class on labelled messages. One engine reads both languages.
 """
@@ -22,13 +22,13 @@ BEARERS_CLASSES: Final = frozenset(
     {"allergy", "diet", "illness", "medicine", "home", "employer", "job", "age", "taste", "tool", "have"}
 )
 MAX_CLAUSE: Final = 160  # characters; of a longer clause only the beginning is read
-_BEFORE: Final = 30  # characters of the sentence before a clause in which a guard may stand
-_AFTER: Final = 8  # characters behind a sentence in which a laugh may stand
+_BEFORE: Final = 30  # characters of the sentence before a clause, searched for a guard
+_AFTER: Final = 8  # characters behind a sentence, searched for laughter
 _REQUEST: Final = re.compile(
     r"(?i)\W*(?:(?:ok(?:ay)?|hey|so),? )?(?:can|could|would|will) (?:you|u)\b|(?:你|请)?(?:能不能|可不可以|能|可以)"
 )
 _ANYWHERE: Final = frozenset({"joked", "fiction"})  # guards that count behind a form too
-_STANDING: Final = "wish"  # the class of standing wishes
+_STANDING: Final = "wish"  # the class of lasting instructions
 _TAG: Final = re.compile(r"(?i)[\s,，]*(?:好吗|行吗|可以吗|好不好|行不行|ok(?:ay)?)[\s?？]*$")
 
 
@@ -47,7 +47,7 @@ class CertainForm(msgspec.Struct, frozen=True):
 
 
 class FoundForm(msgspec.Struct, frozen=True):
-    """A form in a clause. `start`: where its object begins in the message; `is_doubtful`: a guard matches beside it."""
+    """A form in a clause. `start`: the place of its object in the message; `is_doubtful`: a guard matches beside it."""
 
     form: CertainForm
     sentence: int
@@ -64,7 +64,7 @@ class FoundForm(msgspec.Struct, frozen=True):
 
 
 def find_forms(message: str, sentences: Sequence[Sentence]) -> list[FoundForm]:
-    """The forms in the clauses that are the user's own by their form, in their order; of a question only wishes."""
+    """The forms in the clauses that are the user's own, in their order; of a question only instructions."""
     found: list[FoundForm] = []
     about = bearers.clause_bearers(sentences)
     for number, sentence in enumerate(sentences):

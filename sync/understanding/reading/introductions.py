@@ -1,4 +1,4 @@
-"""Say where the words of another begin in a sentence, and whether it asks. By forms and closed lists of words. Pure."""
+"""Find the beginning of another's words in a sentence, and whether it asks. By forms and word lists. Pure."""
 
 import re
 import tomllib

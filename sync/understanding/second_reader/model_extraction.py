@@ -32,7 +32,7 @@ MAX_BATCH: Final = 20
 MAX_BATCH_CHARS: Final = 24_000
 MAX_TRIES: Final = 3  # answers without a word about an exchange
 IDLE_SECONDS: Final = 3.0  # since the last recorded exchange
-LONE_SECONDS: Final = 20.0  # the same for fewer than MIN_BATCH, times the calls of today
+LONE_SECONDS: Final = 20.0  # the same for fewer than MIN_BATCH, times the calls of this day
 RETRY_SECONDS: Final = 600.0  # after a failure, unless another exchange is recorded
 CALL_TIMEOUT: Final = 120.0  # seconds for a model's answer
 MAX_TOKENS_OF_CALL: Final = 1_000_000_000  # that are counted, whatever a client says
@@ -42,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """How many exchanges wait, the place of the newest and of the last end of a session, and the calls of today."""
+    """How many exchanges wait, the place of the newest and of the last end of a session, and the calls of this day."""
 
     waiting: int
     newest: int
@@ -160,7 +160,7 @@ class ModelExtraction:
         return len(accepted.drafts), accepted.refused
 
     def _take_batch(self, connection: Transaction, most_calls: int) -> list[WaitingExchange]:
-        """The next exchanges to ask about, fewer where an answer failed; the call is counted before it is made.
+        """The next exchanges to ask about, fewer after a failed answer; the call is counted before it is made.
 
         So a process that is killed does not call again and again.
         """

@@ -35,6 +35,17 @@ def test_what_waits_is_one_list_with_pages_and_each_item_says_its_answers(tmp_pa
         assert [item["kind"] for item in sidecar.call("review/list", kinds=["daily"])["items"]] == ["daily"]
 
 
+def test_a_likely_fact_that_a_newer_sentence_questions_can_be_rejected(tmp_path: Path) -> None:
+    with Sidecar(Home(tmp_path / "a")) as sidecar:
+        sidecar.update("可能每周三晚上去上陶艺课", "好")
+        sidecar.update("陶艺课改到周五了", "好")
+        older = next(one for one in sidecar.call("review/list")["items"] if one["text"].startswith("可能"))
+        assert (older["reason"], older["answers"]) == ("questioned", ["confirm", "reject", "edit"])
+        assert sidecar.call("understanding/review")["counts"]["questioned"] == 0, "no active fact is in question"
+        sidecar.call("review/answer", itemId=older["itemId"], answer="reject")
+        assert sidecar.call("review/list")["counts"] == {"fact": 1}
+
+
 def test_an_answer_is_carried_out_and_a_wrong_one_says_what_is_right(tmp_path: Path) -> None:
     with Sidecar(Home(tmp_path / "a")) as sidecar:
         propose(sidecar, 3)
